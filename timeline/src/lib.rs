@@ -1,0 +1,1 @@
+//! Decoded events in, timelines out.
