@@ -1,7 +1,9 @@
 //! `jcold.v1`: the contract between agent, collector and clients.
 #![forbid(unsafe_code)]
 
+pub mod duration;
 pub mod fold;
+pub mod headline;
 pub mod json;
 
 /// Messages, services and clients of package `jcold.v1`; the comments are in the `.proto` files.
