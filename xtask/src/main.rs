@@ -1,3 +1,89 @@
-//! Skeleton.
+//! `cargo xtask`: what one does in this repository.
 
-fn main() {}
+use std::process::{Command, ExitCode};
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use xtask::demo::{self, Show};
+use xtask::setup::{self, Purpose};
+use xtask::{build, interrupt, jdk, repo, step};
+
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", about = "What one does in this repository", version)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Look at this machine and install what is missing
+    Setup,
+    /// Build the three binaries (released, with the BPF object) and the testbed
+    Build,
+    /// Watch one real cold start, from exec to the 200th request
+    Demo {
+        /// Print nothing on stdout but the timeline's JSON
+        #[arg(long)]
+        json: bool,
+        /// Keep everything running until Ctrl-C, to look around with `jcold`
+        #[arg(long)]
+        keep: bool,
+    },
+    /// Run all tests of the workspace; they need root and a kernel with BTF
+    Test {
+        /// Arguments for `cargo test`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match interrupt::install().and_then(|()| run(arguments.task)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: Task) -> Result<()> {
+    match task {
+        Task::Setup => setup::run(Purpose::Test),
+        Task::Build => {
+            setup::run(Purpose::Build)?;
+            build::run()
+        }
+        Task::Demo { json, keep } => {
+            setup::run(Purpose::Demo)?;
+            build::run()?;
+            demo::run(Show { json, keep })
+        }
+        Task::Test { arguments } => {
+            setup::run(Purpose::Test)?;
+            build::run()?;
+            test(&arguments)
+        }
+    }
+}
+
+/// cargo's own summary is the last thing that is printed.
+fn test(arguments: &[String]) -> Result<()> {
+    let mut cargo = build::cargo();
+    cargo.args(["test", "--workspace"]).args(arguments);
+    cargo.env("JCOLD_BIN_DIR", repo::target().join("release"));
+    cargo.env("JCOLD_TESTBED_JAR", repo::spring_jar()?);
+    cargo.env("JCOLD_JAVA_HOME", jdk::choose()?.home);
+    run_inherited(&mut cargo)
+}
+
+fn run_inherited(command: &mut Command) -> Result<()> {
+    step::say("run", &xtask::process::line(command));
+    let status = command.status()?;
+    if !status.success() {
+        std::process::exit(status.code().unwrap_or(1));
+    }
+    Ok(())
+}
