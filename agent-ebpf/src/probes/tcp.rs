@@ -1,0 +1,93 @@
+//! Sentinel: state changes of TCP sockets of followed processes.
+
+use agent_ebpf::{Connect, Counter, Head, Kind, TcpState};
+use aya_ebpf::{cty::c_void, helpers::bpf_probe_read_kernel, macros::btf_tracepoint, programs::BtfTracePointContext};
+
+use super::field;
+use crate::{
+    emit::{Wake, current, emit, followed, now_ns, refused},
+    maps::{CONNECTS, offset},
+};
+
+// include/net/tcp_states.h
+const TCP_ESTABLISHED: i32 = 1;
+const TCP_SYN_SENT: i32 = 2;
+const TCP_CLOSE: i32 = 7;
+const TCP_LISTEN: i32 = 10;
+
+const AF_INET6: u16 = 10;
+const IPPROTO_TCP: u16 = 6;
+
+/// `trace_inet_sock_set_state(const struct sock *sk, const int oldstate, const int newstate)`, net/ipv4/af_inet.c:
+/// LISTEN and SYN_SENT are set by the thread that asked for them, the others wherever the packet arrives.
+#[btf_tracepoint(function = "inet_sock_set_state")]
+pub fn inet_sock_set_state(ctx: BtfTracePointContext) -> i32 {
+    let sock: *const c_void = ctx.arg(0);
+    let new: i32 = ctx.arg(2);
+    let key = sock as u64;
+    let (tgid, tid) = match new {
+        TCP_LISTEN | TCP_SYN_SENT => current(),
+        // SAFETY: only read.
+        TCP_ESTABLISHED | TCP_CLOSE => match unsafe { CONNECTS.get(key) } {
+            Some(owner) => (owner.tgid, owner.tid),
+            None => return 0,
+        },
+        _ => return 0,
+    };
+    if new == TCP_CLOSE {
+        let _ = CONNECTS.remove(key);
+    }
+    let Some(process) = followed(tgid) else { return 0 };
+    // SAFETY: a sock and its offsets.
+    if unsafe { field::<u16>(sock, offset!(sock_protocol)) } != IPPROTO_TCP {
+        return 0;
+    }
+    let kind = match new {
+        TCP_LISTEN => Kind::Listening,
+        TCP_SYN_SENT => {
+            if CONNECTS.insert(key, Connect { tgid, tid }, 0).is_err() {
+                refused(process, Counter::ConnectsFull);
+            }
+            Kind::Connecting
+        }
+        TCP_ESTABLISHED => Kind::Established,
+        _ => Kind::Disconnected,
+    };
+    let head = Head { kind: kind as u32, tgid, tid, fd: -1, at_ns: now_ns() };
+    emit::<TcpState>(process, head, Wake::Later, |record| {
+        // SAFETY: a sock and its offsets; the addresses are copied by a helper that checks them.
+        unsafe {
+            let family = field::<u16>(sock, offset!(sock_family));
+            let (local, peer) = if family == AF_INET6 {
+                (
+                    bpf_probe_read_kernel(sock.byte_add(offset!(sock_local_v6)).cast()),
+                    bpf_probe_read_kernel(sock.byte_add(offset!(sock_peer_v6)).cast()),
+                )
+            } else {
+                (v4(sock, offset!(sock_local_v4)), v4(sock, offset!(sock_peer_v4)))
+            };
+            record.write(TcpState {
+                head,
+                socket: key,
+                family,
+                local_port: field(sock, offset!(sock_local_port)),
+                peer_port: u16::from_be(field(sock, offset!(sock_peer_port))),
+                pad: 0,
+                local_addr: local.unwrap_or_default(),
+                peer_addr: peer.unwrap_or_default(),
+            });
+        }
+    });
+    0
+}
+
+/// # Safety
+/// As [`field`].
+#[inline(always)]
+unsafe fn v4(sock: *const c_void, offset: usize) -> Result<[u8; 16], i32> {
+    let mut addr = [0u8; 16];
+    // SAFETY: the caller's promise.
+    let [a, b, c, d] = unsafe { field::<u32>(sock, offset) }.to_ne_bytes();
+    (addr[0], addr[1], addr[2], addr[3]) = (a, b, c, d);
+    Ok(addr)
+}
