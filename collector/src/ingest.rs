@@ -95,7 +95,8 @@ impl WriterTask {
                 tracing::error!(%error, updates = updates.len(), "updates are not stored; their agents will resend them");
                 let status = Status::unavailable(format!("the update is not stored: {error}"));
                 for progress in streams {
-                    progress.send_replace(Err(status.clone()));
+                    // A stream that is gone needs no answer.
+                    drop(progress.send_replace(Err(status.clone())));
                 }
             }
         }

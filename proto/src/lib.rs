@@ -1,6 +1,7 @@
 //! `jcold.v1`: the contract between agent, collector and clients.
 #![forbid(unsafe_code)]
 
+pub mod address;
 pub mod duration;
 pub mod fold;
 pub mod headline;

@@ -1,0 +1,3 @@
+//! The node agent, as a library for its binary and its tests.
+
+pub mod export;
