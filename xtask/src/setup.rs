@@ -59,6 +59,16 @@ pub fn run(purpose: Purpose) -> Result<()> {
     Ok(())
 }
 
+/// Fails when the kernel or the user is not fit for `purpose`, with the remedy. Installs nothing.
+pub fn check_machine(purpose: Purpose) -> Result<()> {
+    for fact in needs::facts(purpose) {
+        if let Look::Missing(remedy) = fact.look {
+            bail!("{}: {remedy}", fact.name);
+        }
+    }
+    Ok(())
+}
+
 /// What is missing; says what is there.
 fn look(purpose: Purpose, loud: bool) -> Vec<Need> {
     let mut missing = Vec::new();

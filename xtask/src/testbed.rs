@@ -12,6 +12,7 @@ use crate::http;
 use crate::postgres::Postgres;
 use crate::process::Process;
 use crate::service::{Options, Service};
+use crate::setup::{self, Purpose};
 use crate::timeline::Collector;
 use crate::{repo, step, stub, wait};
 
@@ -36,6 +37,7 @@ impl Testbed {
     /// Starts all but the service. Logs, the collector's database and the ground truth go to `target/NAME`, whose
     /// earlier content is removed.
     pub fn start(name: &str) -> Result<Self> {
+        setup::check_machine(Purpose::Demo)?;
         let turn = Turn::take()?;
         let dir = repo::target().join(name);
         if dir.exists() {

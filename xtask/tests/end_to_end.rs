@@ -1,0 +1,141 @@
+//! The whole way, for real: a JVM on this kernel, under the agent, into the collector and out again. Needs root, BTF and
+//! what `cargo xtask build` builds; without them these tests fail.
+
+use xtask::demo::{self, CALLS, PATH};
+use xtask::service::{Options, Service, call};
+use xtask::testbed::Testbed;
+use xtask::timeline::{Request, Timeline};
+use xtask::truth::Row;
+use xtask::{http, jdk};
+
+fn testbed(name: &str) -> Testbed {
+    Testbed::start(&format!("end-to-end/{name}")).unwrap_or_else(|error| panic!("{error:#}"))
+}
+
+/// A service that is ready.
+fn service(testbed: &mut Testbed) -> Service {
+    let options = Options { jdk: jdk::choose().unwrap(), jvm: vec![], properties: vec![] };
+    let mut service = testbed.start_service(&options).unwrap_or_else(|error| panic!("{error:#}"));
+    service.await_ready().unwrap_or_else(|error| panic!("{error:#}"));
+    service
+}
+
+fn call_times(connection: &mut http::Connection, count: usize) {
+    for _ in 0..count {
+        call(connection, PATH).unwrap();
+    }
+}
+
+/// The timeline once all calls are in it.
+fn whole(testbed: &Testbed, service: &Service) -> Timeline {
+    testbed
+        .collector()
+        .await_timeline(service.pid(), "all user requests", |timeline| {
+            timeline.user_requests().len() >= CALLS
+        })
+        .unwrap_or_else(|error| panic!("{error:#}"))
+}
+
+#[test]
+fn a_cold_start_is_seen_whole_and_agrees_with_the_servlet_filter() {
+    let mut testbed = testbed("agreement");
+    let mut service = service(&mut testbed);
+    let calls = service.call(PATH, CALLS).unwrap();
+    let timeline = whole(&testbed, &service);
+    service.stop().unwrap();
+    let truth = service.truth(PATH, CALLS).unwrap();
+
+    assert_eq!(demo::faults(&timeline), Vec::<String>::new());
+    let requests = timeline.user_requests();
+    assert_eq!((requests.len(), truth.len()), (CALLS, CALLS));
+    for (request, row) in requests.iter().zip(&truth) {
+        assert_eq!(request.latency_ns, request.wait_ns + request.service_ns, "{request:?}");
+        assert!(
+            request.latency_ns >= row.duration_ns,
+            "jcold saw less than the filter: {request:?}, {row:?}"
+        );
+    }
+    assert_nested(&requests, &truth);
+    let by_jcold: u64 = requests.iter().map(|request| request.latency_ns).sum();
+    let by_client: u128 = calls.iter().map(|call| call.elapsed.as_nanos()).sum();
+    assert!(u128::from(by_jcold) <= by_client, "jcold {by_jcold} ns, client {by_client} ns");
+
+    let in_order = ["PROCESS_EXEC", "JVM_CREATED", "PORT_LISTEN", "READY", "FIRST_REQUEST"];
+    let milestones = timeline.milestones();
+    let at = |kind: &str| milestones.iter().find(|(name, _)| name == kind).map(|(_, at)| *at);
+    let instants: Vec<u64> = in_order.iter().filter_map(|kind| at(kind)).collect();
+    assert_eq!(instants.len(), in_order.len());
+    assert!(instants.is_sorted(), "{milestones:?}");
+    assert!(
+        at("POOL_CONNECT") > at("FIRST_REQUEST"),
+        "a lazy pool is created by the first request: {milestones:?}"
+    );
+}
+
+/// There must be one clock offset for which every span of the filter lies within jcold's span of the same request.
+fn assert_nested(requests: &[Request], truth: &[Row]) {
+    let signed = |value: u64| i64::try_from(value).unwrap();
+    let offsets = requests.iter().zip(truth).map(|(request, row)| {
+        let latest = signed(row.start_monotonic_ns) - signed(request.since_exec_ns);
+        (latest - (signed(request.latency_ns) - signed(row.duration_ns)), latest)
+    });
+    let (earliest, latest) =
+        offsets.fold((i64::MIN, i64::MAX), |all, one| (all.0.max(one.0), all.1.min(one.1)));
+    assert!(earliest <= latest, "the filter's spans stick out of jcold's by {} ns", earliest - latest);
+}
+
+#[test]
+fn two_restarts_of_the_agent_leave_one_timeline_with_its_gaps() {
+    let mut testbed = testbed("agent-restarts");
+    let mut service = service(&mut testbed);
+    let mut connection = service.connect().unwrap();
+    call_times(&mut connection, 50);
+    let before = testbed
+        .collector()
+        .await_timeline(service.pid(), "50 user requests", |timeline| timeline.user_count() >= 50)
+        .unwrap_or_else(|error| panic!("{error:#}"));
+
+    for hard in [false, true] {
+        testbed.end_agent(hard).unwrap();
+        call_times(&mut connection, 10);
+        testbed.start_agent().unwrap_or_else(|error| panic!("{error:#}"));
+        call_times(&mut connection, 40);
+    }
+    let after = testbed
+        .collector()
+        .await_timeline(service.pid(), "user requests of three agents", |timeline| {
+            timeline.user_count() >= 50 + 40 + 40 && timeline.gaps().len() >= 2
+        })
+        .unwrap_or_else(|error| panic!("{error:#}"));
+    service.stop().unwrap();
+
+    assert_eq!(
+        testbed.collector().ids_of(service.pid()).unwrap(),
+        [before.id()],
+        "one process, one timeline"
+    );
+    assert!(!after.complete(), "{}", after.summary());
+    let milestones = after.milestones();
+    for milestone in before.milestones() {
+        assert!(
+            milestones.contains(&milestone),
+            "{milestone:?} was known before the restarts: {milestones:?}"
+        );
+    }
+}
+
+#[test]
+fn a_collector_that_is_killed_and_comes_back_has_everything_once() {
+    let mut testbed = testbed("collector-restart");
+    let mut service = service(&mut testbed);
+    let mut connection = service.connect().unwrap();
+    call_times(&mut connection, 80);
+    testbed.end_collector(true).unwrap();
+    call_times(&mut connection, 60);
+    testbed.start_collector().unwrap_or_else(|error| panic!("{error:#}"));
+    call_times(&mut connection, 60);
+    let timeline = whole(&testbed, &service);
+    service.stop().unwrap();
+    assert_eq!(demo::faults(&timeline), Vec::<String>::new());
+    assert_eq!(timeline.user_count(), CALLS as u64);
+}
