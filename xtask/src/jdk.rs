@@ -47,7 +47,9 @@ pub fn choose() -> Result<Jdk> {
         let home = PathBuf::from(home);
         return Jdk::at(&home).with_context(|| format!("JCOLD_JAVA_HOME={}: no JDK there", home.display()));
     }
-    pick(all()).context("no JDK ≥ 17 on this machine: run `cargo xtask setup`")
+    pick(all()).context(
+        "no JDK ≥ 17 in JAVA_HOME, on the PATH or under /usr/lib/jvm; `cargo xtask setup` installs one",
+    )
 }
 
 fn pick(jdks: Vec<Jdk>) -> Option<Jdk> {

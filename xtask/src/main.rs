@@ -76,6 +76,8 @@ fn test(arguments: &[String]) -> Result<()> {
     cargo.env("JCOLD_BIN_DIR", repo::target().join("release"));
     cargo.env("JCOLD_TESTBED_JAR", repo::spring_jar()?);
     cargo.env("JCOLD_JAVA_HOME", jdk::choose()?.home);
+    // A failed test shows where it failed; an error of ours says what failed, and needs no stack below it.
+    cargo.env("RUST_LIB_BACKTRACE", "0");
     run_inherited(&mut cargo)
 }
 

@@ -39,8 +39,14 @@ pub fn run(verb: &str, what: &str, command: &mut Command) -> Result<()> {
 
     let progress = Progress::new(verb, what);
     let mut tail = VecDeque::new();
+    let mut sign_of_life = started + SIGN_OF_LIFE;
     loop {
-        match lines.recv_timeout(SIGN_OF_LIFE) {
+        let received = lines.recv_timeout(sign_of_life.saturating_duration_since(Instant::now()));
+        if Instant::now() >= sign_of_life {
+            progress.alive(started.elapsed());
+            sign_of_life += SIGN_OF_LIFE;
+        }
+        match received {
             Ok(line) => {
                 progress.line(&line);
                 if tail.len() == TAIL_LINES {
@@ -48,7 +54,7 @@ pub fn run(verb: &str, what: &str, command: &mut Command) -> Result<()> {
                 }
                 tail.push_back(line);
             }
-            Err(RecvTimeoutError::Timeout) => progress.alive(started.elapsed()),
+            Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }

@@ -1,6 +1,7 @@
 //! The whole way, for real: a JVM on this kernel, under the agent, into the collector and out again. Needs root, BTF and
 //! what `cargo xtask build` builds; without them these tests fail.
 
+use anyhow::Result;
 use xtask::demo::{self, CALLS, PATH};
 use xtask::service::{Options, Service, call};
 use xtask::testbed::Testbed;
@@ -8,42 +9,37 @@ use xtask::timeline::{Request, Timeline};
 use xtask::truth::Row;
 use xtask::{http, jdk};
 
-fn testbed(name: &str) -> Testbed {
-    Testbed::start(&format!("end-to-end/{name}")).unwrap_or_else(|error| panic!("{error:#}"))
+fn testbed(name: &str) -> Result<Testbed> {
+    Testbed::start(&format!("end-to-end/{name}"))
 }
 
 /// A service that is ready.
-fn service(testbed: &mut Testbed) -> Service {
-    let options = Options { jdk: jdk::choose().unwrap(), jvm: vec![], properties: vec![] };
-    let mut service = testbed.start_service(&options).unwrap_or_else(|error| panic!("{error:#}"));
-    service.await_ready().unwrap_or_else(|error| panic!("{error:#}"));
-    service
+fn service(testbed: &mut Testbed) -> Result<Service> {
+    let options = Options { jdk: jdk::choose()?, jvm: vec![], properties: vec![] };
+    let mut service = testbed.start_service(&options)?;
+    service.await_ready()?;
+    Ok(service)
 }
 
-fn call_times(connection: &mut http::Connection, count: usize) {
-    for _ in 0..count {
-        call(connection, PATH).unwrap();
-    }
+fn call_times(connection: &mut http::Connection, count: usize) -> Result<()> {
+    (0..count).try_for_each(|_| call(connection, PATH).map(drop))
 }
 
 /// The timeline once all calls are in it.
-fn whole(testbed: &Testbed, service: &Service) -> Timeline {
-    testbed
-        .collector()
-        .await_timeline(service.pid(), "all user requests", |timeline| {
-            timeline.user_requests().len() >= CALLS
-        })
-        .unwrap_or_else(|error| panic!("{error:#}"))
+fn whole(testbed: &Testbed, service: &Service) -> Result<Timeline> {
+    testbed.collector().await_timeline(service.pid(), "all user requests", |timeline| {
+        timeline.user_requests().len() >= CALLS
+    })
 }
 
 #[test]
-fn a_cold_start_is_seen_whole_and_agrees_with_the_servlet_filter() {
-    let mut testbed = testbed("agreement");
-    let mut service = service(&mut testbed);
-    let calls = service.call(PATH, CALLS).unwrap();
-    let timeline = whole(&testbed, &service);
-    service.stop().unwrap();
-    let truth = service.truth(PATH, CALLS).unwrap();
+fn a_cold_start_is_seen_whole_and_agrees_with_the_servlet_filter() -> Result<()> {
+    let mut testbed = testbed("agreement")?;
+    let mut service = service(&mut testbed)?;
+    let calls = service.call(PATH, CALLS)?;
+    let timeline = whole(&testbed, &service)?;
+    service.stop()?;
+    let truth = service.truth(PATH, CALLS)?;
 
     assert_eq!(demo::faults(&timeline), Vec::<String>::new());
     let requests = timeline.user_requests();
@@ -70,6 +66,7 @@ fn a_cold_start_is_seen_whole_and_agrees_with_the_servlet_filter() {
         at("POOL_CONNECT") > at("FIRST_REQUEST"),
         "a lazy pool is created by the first request: {milestones:?}"
     );
+    Ok(())
 }
 
 /// There must be one clock offset for which every span of the filter lies within jcold's span of the same request.
@@ -85,35 +82,28 @@ fn assert_nested(requests: &[Request], truth: &[Row]) {
 }
 
 #[test]
-fn two_restarts_of_the_agent_leave_one_timeline_with_its_gaps() {
-    let mut testbed = testbed("agent-restarts");
-    let mut service = service(&mut testbed);
-    let mut connection = service.connect().unwrap();
-    call_times(&mut connection, 50);
+fn two_restarts_of_the_agent_leave_one_timeline_with_its_gaps() -> Result<()> {
+    let mut testbed = testbed("agent-restarts")?;
+    let mut service = service(&mut testbed)?;
+    let mut connection = service.connect()?;
+    call_times(&mut connection, 50)?;
     let before = testbed
         .collector()
-        .await_timeline(service.pid(), "50 user requests", |timeline| timeline.user_count() >= 50)
-        .unwrap_or_else(|error| panic!("{error:#}"));
+        .await_timeline(service.pid(), "50 user requests", |timeline| timeline.user_count() >= 50)?;
 
     for hard in [false, true] {
-        testbed.end_agent(hard).unwrap();
-        call_times(&mut connection, 10);
-        testbed.start_agent().unwrap_or_else(|error| panic!("{error:#}"));
-        call_times(&mut connection, 40);
+        testbed.end_agent(hard)?;
+        call_times(&mut connection, 10)?;
+        testbed.start_agent()?;
+        call_times(&mut connection, 40)?;
     }
-    let after = testbed
-        .collector()
-        .await_timeline(service.pid(), "user requests of three agents", |timeline| {
+    let after =
+        testbed.collector().await_timeline(service.pid(), "user requests of three agents", |timeline| {
             timeline.user_count() >= 50 + 40 + 40 && timeline.gaps().len() >= 2
-        })
-        .unwrap_or_else(|error| panic!("{error:#}"));
-    service.stop().unwrap();
+        })?;
+    service.stop()?;
 
-    assert_eq!(
-        testbed.collector().ids_of(service.pid()).unwrap(),
-        [before.id()],
-        "one process, one timeline"
-    );
+    assert_eq!(testbed.collector().ids_of(service.pid())?, [before.id()], "one process, one timeline");
     assert!(!after.complete(), "{}", after.summary());
     let milestones = after.milestones();
     for milestone in before.milestones() {
@@ -122,20 +112,22 @@ fn two_restarts_of_the_agent_leave_one_timeline_with_its_gaps() {
             "{milestone:?} was known before the restarts: {milestones:?}"
         );
     }
+    Ok(())
 }
 
 #[test]
-fn a_collector_that_is_killed_and_comes_back_has_everything_once() {
-    let mut testbed = testbed("collector-restart");
-    let mut service = service(&mut testbed);
-    let mut connection = service.connect().unwrap();
-    call_times(&mut connection, 80);
-    testbed.end_collector(true).unwrap();
-    call_times(&mut connection, 60);
-    testbed.start_collector().unwrap_or_else(|error| panic!("{error:#}"));
-    call_times(&mut connection, 60);
-    let timeline = whole(&testbed, &service);
-    service.stop().unwrap();
+fn a_collector_that_is_killed_and_comes_back_has_everything_once() -> Result<()> {
+    let mut testbed = testbed("collector-restart")?;
+    let mut service = service(&mut testbed)?;
+    let mut connection = service.connect()?;
+    call_times(&mut connection, 80)?;
+    testbed.end_collector(true)?;
+    call_times(&mut connection, 60)?;
+    testbed.start_collector()?;
+    call_times(&mut connection, 60)?;
+    let timeline = whole(&testbed, &service)?;
+    service.stop()?;
     assert_eq!(demo::faults(&timeline), Vec::<String>::new());
     assert_eq!(timeline.user_count(), CALLS as u64);
+    Ok(())
 }
