@@ -1,1 +1,22 @@
-//! Decoded events in, timelines out.
+//! The pure core: decoded events of a JVM process in, its timeline out.
+//!
+//! Nothing here knows a clock, a file or a socket, and nothing fails: what is missing becomes a noted gap.
+#![forbid(unsafe_code)]
+
+mod builder;
+mod class;
+mod cpu;
+mod event;
+pub mod http;
+mod inbound;
+mod milestones;
+mod outbound;
+pub mod recording;
+mod requests;
+pub mod service;
+mod steady;
+
+pub use builder::{Builder, Counts};
+pub use class::{ThreadClass, ThreadClasses};
+pub use event::{Event, Opening, Service, Start, StartJvm, StartPod, What};
+pub use requests::{OTHER, UNPARSED};

@@ -1,0 +1,514 @@
+//! One timeline in the making: events in, the contract's messages out.
+//!
+//! Pure and total: no clock, no I/O, and no input makes it fail. What is missing becomes a gap.
+
+use std::collections::{HashMap, HashSet};
+
+use proto::v1;
+
+use crate::{
+    class::{ThreadClass, ThreadClasses},
+    cpu::{Cpu, Span},
+    event::{Event, Start, What},
+    inbound::{Ended, Inbound, Opaque},
+    milestones::Milestones,
+    outbound::{Connector, Outbound, PoolConnect, listening},
+    requests::{Admitted, Requests},
+    steady::{Detector, Verdict},
+};
+
+/// Gaps that are kept; the last one says that there were more.
+const GAPS_MAX: usize = 50;
+
+/// What was made, delivered and lost of a process, for its completeness.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Records that the probes made.
+    pub produced: u64,
+    /// Records that reached the agent.
+    pub delivered: u64,
+    /// Records and map entries that found no room.
+    pub dropped: u64,
+    /// Runs that the kernel skipped.
+    pub misses: u64,
+}
+
+#[derive(Debug)]
+struct Thread {
+    name: String,
+    class: ThreadClass,
+    /// Its syscalls may tell better what it is than its name.
+    by_role: bool,
+}
+
+/// Builds the timeline of one process.
+#[derive(Debug)]
+pub struct Builder {
+    start: Start,
+    classes: ThreadClasses,
+    threads: HashMap<u32, Thread>,
+    milestones: Milestones,
+    inbound: Inbound,
+    outbound: Outbound,
+    requests: Requests,
+    cpu: Cpu,
+    detector: Detector,
+    gaps: Vec<v1::Gap>,
+    opaque: HashSet<Opaque>,
+    counts: Counts,
+    steady: Option<v1::Steady>,
+    exit: Option<v1::Exit>,
+    sent: Sent,
+}
+
+/// How much of each list has gone out in updates.
+#[derive(Debug, Default)]
+struct Sent {
+    head: bool,
+    milestones: usize,
+    requests: usize,
+    gaps: usize,
+    phases: Vec<v1::Phase>,
+    completeness: Option<v1::Completeness>,
+    steady: bool,
+    exit: bool,
+    counts: v1::RequestCounts,
+}
+
+impl Builder {
+    /// Begins a timeline.
+    pub fn new(start: Start, classes: ThreadClasses) -> Self {
+        let mut milestones = Milestones::new(start.exec_ns, start.wall_offset_ns);
+        if !start.late {
+            let evidence = start.jvm.executable.clone();
+            milestones.reach(v1::MilestoneKind::ProcessExec, start.exec_ns, evidence);
+        }
+        Self {
+            requests: Requests::new(start.late),
+            milestones,
+            classes,
+            threads: HashMap::new(),
+            inbound: Inbound::default(),
+            outbound: Outbound::default(),
+            cpu: Cpu::default(),
+            detector: Detector::default(),
+            gaps: Vec::new(),
+            opaque: HashSet::new(),
+            counts: Counts::default(),
+            steady: None,
+            exit: None,
+            sent: Sent::default(),
+            start,
+        }
+    }
+
+    /// Goes on with a timeline that an earlier agent began: `known` is what it had told, `now_ns` when this one takes
+    /// over. What lies between is a gap.
+    pub fn resume(mut start: Start, classes: ThreadClasses, known: &v1::Timeline, now_ns: u64) -> Self {
+        if let Some(exec_at) = known.jvm.as_ref().and_then(|jvm| jvm.exec_at) {
+            let wall_ns = i128::from(exec_at.seconds) * 1_000_000_000 + i128::from(exec_at.nanos);
+            start.exec_ns =
+                u64::try_from(wall_ns - i128::from(start.wall_offset_ns)).unwrap_or(start.exec_ns);
+        }
+        let before = known.completeness.clone().unwrap_or_default();
+        start.armed_before_exec = before.armed_before_exec.unwrap_or(false);
+        let still_late = before.late.unwrap_or(false);
+        start.late = still_late;
+        start.hot_ns = before.hot_since_exec_ns.map(|since| start.exec_ns + since).or(start.hot_ns);
+        let mut builder = Self::new(start, classes);
+        builder.milestones.resume(&known.milestones);
+        builder.sent.milestones = builder.milestones.reached().len();
+        if !still_late {
+            builder.requests.resume(known);
+        }
+        builder.sent.requests = builder.requests.kept().len();
+        builder.outbound.resume(known);
+        if let Some(at_ns) = builder.milestones.at(v1::MilestoneKind::FirstRequest) {
+            builder.detector.first_request(at_ns);
+        }
+        builder.counts = Counts {
+            produced: before.events_produced.unwrap_or(0),
+            delivered: before.events_delivered.unwrap_or(0),
+            dropped: before.events_dropped.unwrap_or(0),
+            misses: before.probe_misses.unwrap_or(0),
+        };
+        builder.exit = known.exit;
+        builder.steady = known.steady;
+        (builder.sent.steady, builder.sent.exit) = (known.steady.is_some(), known.exit.is_some());
+        let last_ns = last_seen(known);
+        let now = builder.since_exec(now_ns);
+        builder.gap(v1::Gap {
+            since_exec_ns: Some(last_ns),
+            length_ns: Some(now.saturating_sub(last_ns)),
+            reason: "the agent was restarted".to_owned(),
+        });
+        builder
+    }
+
+    /// Identity of the timeline.
+    pub fn id(&self) -> &str {
+        &self.start.id
+    }
+
+    /// Whether there is a verdict: nothing more needs to be watched but the exit.
+    pub fn has_verdict(&self) -> bool {
+        self.steady.is_some()
+    }
+
+    /// User requests that have ended.
+    pub fn user_requests(&self) -> u64 {
+        self.requests.counts().user
+    }
+
+    /// When the hot probes were on, the first time.
+    pub fn hot(&mut self, at_ns: u64) {
+        self.start.hot_ns.get_or_insert(at_ns);
+    }
+
+    /// What was made, delivered and lost since this builder began.
+    pub fn counted(&mut self, counts: Counts) {
+        self.counts = counts;
+    }
+
+    /// What [`Builder::counted`] was told last; after [`Builder::resume`], what the earlier agent had counted.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    fn since_exec(&self, at_ns: u64) -> u64 {
+        at_ns.saturating_sub(self.start.exec_ns)
+    }
+
+    /// Takes one event.
+    pub fn apply(&mut self, event: &Event) {
+        let Event { at_ns, tid, ref what } = *event;
+        match what {
+            What::ThreadNamed { name } => self.thread_named(tid, name, at_ns),
+            &What::ThreadCpu { start_ns, cpu_ns, run_queue_ns } => {
+                let span = Span {
+                    tid,
+                    start_ns: self.since_exec(start_ns),
+                    end_ns: self.since_exec(at_ns),
+                    cpu_ns,
+                    run_queue_ns,
+                };
+                if matches!(self.class(tid), ThreadClass::JitC1 | ThreadClass::JitC2) {
+                    self.detector.jit(span.end_ns, span.cpu_ns);
+                }
+                self.cpu.add(span);
+            }
+            &What::Listening { address } => {
+                self.milestones.reach(v1::MilestoneKind::PortListen, at_ns, listening(address));
+            }
+            &What::Connecting { socket, peer } => {
+                let (name, class) = self.thread(tid);
+                let for_request = self.inbound.request_of(tid);
+                let connector = Connector { tid, name, class, for_request };
+                let since_exec_ns = self.since_exec(at_ns);
+                self.outbound.connecting(socket, peer, connector, at_ns, since_exec_ns);
+            }
+            &What::Established { socket, local } => {
+                let pool = self.outbound.established(socket, local, at_ns);
+                self.pool_connect(pool);
+            }
+            &What::Disconnected { socket } => self.outbound.disconnected(socket),
+            &What::Connected { fd, .. } => self.outbound.connected(fd, tid),
+            &What::Accepted { fd, peer } => self.accepted(fd, tid, peer, at_ns),
+            &What::Ready { fd } => {
+                if self.inbound.ready(fd, at_ns) {
+                    self.role(tid, ThreadClass::Poller);
+                }
+            }
+            What::Received { fd, bytes, opening } => {
+                let read =
+                    self.inbound.received((*fd, tid, at_ns), *bytes, opening.as_ref(), &mut self.requests);
+                self.ended(read.ended);
+                self.begun(read.begun);
+                if let Some(opaque) = read.opaque
+                    && self.opaque.insert(opaque)
+                {
+                    self.missed(at_ns, 0, opaque.reason().to_owned());
+                }
+            }
+            &What::Sent { fd, status, service, .. } => {
+                if self.inbound.knows(fd) {
+                    let begun = self.inbound.sent(fd, at_ns, status, &mut self.requests);
+                    self.begun(begun);
+                } else {
+                    let pool = self.outbound.spoke(fd, service);
+                    self.pool_connect(pool);
+                }
+            }
+            &What::Closed { fd } => {
+                self.outbound.closed(fd);
+                let ended = self.inbound.closed(fd, at_ns);
+                self.ended(ended);
+            }
+            &What::Exited { status } => self.exited(at_ns, status),
+            What::Missed { length_ns, reason } => self.missed(at_ns, *length_ns, reason.clone()),
+        }
+    }
+
+    fn thread_named(&mut self, tid: u32, name: &str, at_ns: u64) {
+        let (class, by_role) = self.classes.of(name, self.launcher());
+        // HotSpot starts its WatcherThread last of its own threads (Threads::create_vm in runtime/threads.cpp).
+        if name.starts_with("VM Periodic") {
+            self.milestones.reach(v1::MilestoneKind::JvmCreated, at_ns, format!("thread {name:?}"));
+        }
+        self.threads.insert(tid, Thread { name: name.to_owned(), class, by_role });
+    }
+
+    fn launcher(&self) -> &str {
+        let name = self.start.jvm.executable.rsplit('/').next().unwrap_or_default();
+        // As the kernel cuts it.
+        name.get(..15).unwrap_or(name)
+    }
+
+    fn class(&self, tid: u32) -> ThreadClass {
+        self.threads.get(&tid).map_or(ThreadClass::Other, |thread| thread.class)
+    }
+
+    fn thread(&self, tid: u32) -> (String, ThreadClass) {
+        let thread = self.threads.get(&tid);
+        thread.map_or((String::new(), ThreadClass::Other), |thread| (thread.name.clone(), thread.class))
+    }
+
+    /// A thread did what only a thread of this class does.
+    fn role(&mut self, tid: u32, class: ThreadClass) {
+        if let Some(thread) = self.threads.get_mut(&tid)
+            && thread.by_role
+        {
+            thread.class = class;
+        }
+    }
+
+    fn accepted(&mut self, fd: i32, tid: u32, peer: Option<std::net::SocketAddr>, at_ns: u64) {
+        self.role(tid, ThreadClass::Acceptor);
+        let from_itself = peer.is_some_and(|peer| self.outbound.is_own(peer));
+        let former = self.inbound.accepted(fd, peer, from_itself, at_ns);
+        self.ended(former);
+        let evidence = peer.map_or_else(String::new, |peer| format!("from {}", peer.ip().to_canonical()));
+        self.milestones.reach(v1::MilestoneKind::FirstAccept, at_ns, evidence);
+    }
+
+    fn pool_connect(&mut self, pool: Option<PoolConnect>) {
+        if let Some(PoolConnect { at_ns, evidence }) = pool {
+            self.milestones.reach(v1::MilestoneKind::PoolConnect, at_ns, evidence);
+        }
+    }
+
+    fn begun(&mut self, begun: Option<(Admitted, u64)>) {
+        let Some((admitted, ready_ns)) = begun else { return };
+        if admitted.ordinal == Some(1) {
+            self.milestones.first_request(ready_ns, self.requests.line(&admitted));
+            self.detector.first_request(self.since_exec(ready_ns));
+        }
+    }
+
+    fn ended(&mut self, ended: Option<Ended>) {
+        let Some(ended) = ended else { return };
+        let (thread, _) = self.thread(ended.tid);
+        let exec_ns = self.start.exec_ns;
+        let request = self.requests.end(&ended, &thread, |at_ns| at_ns.saturating_sub(exec_ns));
+        self.milestones.request_ended(&request, ended.end_ns);
+        let end_ns = self.since_exec(ended.end_ns);
+        self.cpu.request(end_ns, request.latency_ns, &self.milestones.phases());
+        if ended.admitted.class == v1::RequestClass::User {
+            self.detector.request(request.latency_ns);
+        }
+    }
+
+    fn exited(&mut self, at_ns: u64, status: Option<u32>) {
+        // wait(2): the low seven bits are the signal, the next byte the code.
+        let signal = status.map(|status| status & 0x7f).filter(|signal| *signal != 0);
+        let code = status.filter(|_| signal.is_none()).map(|status| (status >> 8) & 0xff);
+        let since_exec_ns = self.since_exec(at_ns);
+        self.exit = Some(v1::Exit { since_exec_ns, code, signal });
+        if self.steady.is_none() {
+            self.verdict(v1::SteadyVerdict::Exited, at_ns, None);
+        }
+    }
+
+    fn verdict(&mut self, verdict: v1::SteadyVerdict, at_ns: u64, p50_ns: Option<u64>) {
+        let since_exec_ns = self.since_exec(at_ns);
+        let at_ordinal = p50_ns.map(|_| self.requests.counts().user);
+        self.steady = Some(v1::Steady { verdict: verdict.into(), since_exec_ns, at_ordinal, p50_ns });
+        self.milestones.observed_until(at_ns);
+    }
+
+    fn missed(&mut self, at_ns: u64, length_ns: u64, reason: String) {
+        let since_exec_ns = Some(self.since_exec(at_ns).saturating_sub(length_ns));
+        self.gap(v1::Gap { since_exec_ns, length_ns: (length_ns > 0).then_some(length_ns), reason });
+    }
+
+    fn gap(&mut self, gap: v1::Gap) {
+        match self.gaps.len().cmp(&(GAPS_MAX - 1)) {
+            std::cmp::Ordering::Less => self.gaps.push(gap),
+            std::cmp::Ordering::Equal => {
+                self.gaps.push(v1::Gap { reason: "more gaps than are kept".to_owned(), ..gap });
+            }
+            std::cmp::Ordering::Greater => {}
+        }
+    }
+
+    /// Lets time pass: ends answers that have paused, books what has settled, and comes to a verdict.
+    pub fn tick(&mut self, now_ns: u64) {
+        for ended in self.inbound.tick(now_ns) {
+            self.ended(Some(ended));
+        }
+        let now = self.since_exec(now_ns);
+        self.settle(Some(now));
+        if self.steady.is_some() {
+            return;
+        }
+        match self.detector.verdict(now) {
+            Verdict::Cold => {}
+            Verdict::Steady { p50_ns } => {
+                self.verdict(v1::SteadyVerdict::Reached, now_ns, Some(p50_ns));
+                let evidence =
+                    "last 50 requests' median within 10 % of the 50 before, compilers quiet for 5 s";
+                self.milestones.reach(v1::MilestoneKind::Steady, now_ns, evidence.to_owned());
+            }
+            Verdict::Limit => self.verdict(v1::SteadyVerdict::Limit, now_ns, None),
+        }
+    }
+
+    fn settle(&mut self, now: Option<u64>) {
+        let threads = &self.threads;
+        let class = |tid: u32| threads.get(&tid).map_or(ThreadClass::Other, |thread| thread.class);
+        self.cpu.settle(now, &self.milestones.phases(), class);
+    }
+
+    /// Nothing more will come: ends what is open and books everything.
+    pub fn finish(&mut self, now_ns: u64) {
+        for ended in self.inbound.finish(now_ns) {
+            self.ended(Some(ended));
+        }
+        self.milestones.observed_until(now_ns);
+        self.settle(None);
+    }
+
+    /// What has changed since the last update; `last` when nothing more will come.
+    pub fn update(&mut self, now_ns: u64, last: bool) -> Option<v1::Timeline> {
+        let mut update = v1::Timeline { id: self.start.id.clone(), ..v1::Timeline::default() };
+        let mut changed = false;
+        if !self.sent.head {
+            self.sent.head = true;
+            changed = true;
+            self.head(&mut update);
+        }
+        let milestones = self.milestones.reached();
+        update.milestones = milestones[self.sent.milestones..].to_vec();
+        self.sent.milestones = milestones.len();
+        update.requests = self.requests.kept()[self.sent.requests..].to_vec();
+        self.sent.requests = self.requests.kept().len();
+        update.routes = self.requests.routes(true);
+        update.connections = self.outbound.connections(true);
+        let now = (!last).then(|| self.since_exec(now_ns));
+        update.intervals = self.cpu.close_intervals(now, self.start.run_queue);
+        let phases = self.phases();
+        update.phases = phases.iter().filter(|phase| !self.sent.phases.contains(phase)).cloned().collect();
+        self.sent.phases = phases;
+        let counts = self.requests.counts();
+        if counts != self.sent.counts {
+            self.sent.counts = counts;
+            update.request_counts = Some(counts);
+            changed = true;
+        }
+        if let Some(steady) = self.steady
+            && !std::mem::replace(&mut self.sent.steady, true)
+        {
+            update.steady = Some(steady);
+            changed = true;
+        }
+        if let Some(exit) = self.exit
+            && !std::mem::replace(&mut self.sent.exit, true)
+        {
+            update.exit = Some(exit);
+            changed = true;
+        }
+        let mut completeness = self.completeness();
+        let gaps = std::mem::take(&mut completeness.gaps);
+        if self.sent.completeness.as_ref() != Some(&completeness) || gaps.len() > self.sent.gaps {
+            self.sent.completeness = Some(completeness.clone());
+            completeness.gaps = gaps[self.sent.gaps..].to_vec();
+            self.sent.gaps = gaps.len();
+            update.completeness = Some(completeness);
+            changed = true;
+        }
+        changed |= !update.milestones.is_empty()
+            || !update.requests.is_empty()
+            || !update.routes.is_empty()
+            || !update.connections.is_empty()
+            || !update.intervals.is_empty()
+            || !update.phases.is_empty();
+        changed.then_some(update)
+    }
+
+    fn head(&self, timeline: &mut v1::Timeline) {
+        let Start { jvm, pod, .. } = &self.start;
+        timeline.id.clone_from(&self.start.id);
+        timeline.node.clone_from(&self.start.node);
+        timeline.jvm = Some(v1::Jvm {
+            pid: jvm.pid,
+            container_pid: jvm.container_pid,
+            executable: jvm.executable.clone(),
+            main: jvm.main.clone(),
+            exec_at: (!self.start.late).then(|| self.milestones.wall(self.start.exec_ns)),
+            libjvm: jvm.libjvm.clone(),
+        });
+        timeline.pod = pod.as_ref().map(|pod| v1::Pod {
+            container_id: pod.container_id.clone(),
+            uid: pod.uid.clone(),
+            qos_class: pod.qos_class.clone(),
+            ..v1::Pod::default()
+        });
+    }
+
+    fn phases(&self) -> Vec<v1::Phase> {
+        self.cpu.phases(&self.milestones.phases(), self.start.run_queue, |tid| self.class(tid))
+    }
+
+    fn completeness(&self) -> v1::Completeness {
+        let Start { armed_before_exec, late, hot_ns, .. } = self.start;
+        let Counts { produced, delivered, dropped, misses } = self.counts;
+        let clean = armed_before_exec && !late && dropped == 0 && misses == 0 && produced == delivered;
+        v1::Completeness {
+            armed_before_exec: Some(armed_before_exec),
+            hot_since_exec_ns: hot_ns.map(|at| self.since_exec(at)),
+            late: Some(late),
+            events_produced: Some(produced),
+            events_delivered: Some(delivered),
+            events_dropped: Some(dropped),
+            probe_misses: Some(misses),
+            gaps: self.gaps.clone(),
+            complete: Some(clean && self.gaps.is_empty() && hot_ns.is_some()),
+        }
+    }
+
+    /// The whole timeline as it looks now, less the intervals that went out in updates.
+    pub fn snapshot(&mut self) -> v1::Timeline {
+        let mut timeline = v1::Timeline::default();
+        self.head(&mut timeline);
+        timeline.completeness = Some(self.completeness());
+        timeline.milestones = self.milestones.reached().to_vec();
+        timeline.milestones.sort_by_key(|milestone| milestone.since_exec_ns);
+        timeline.phases = self.phases();
+        timeline.intervals = self.cpu.open_intervals(self.start.run_queue);
+        timeline.requests = self.requests.kept().to_vec();
+        timeline.routes = self.requests.routes(false);
+        timeline.connections = self.outbound.connections(false);
+        timeline.steady = self.steady;
+        timeline.exit = self.exit;
+        timeline.request_counts = Some(self.requests.counts());
+        timeline
+    }
+}
+
+/// The last instant since exec of which a timeline tells anything.
+fn last_seen(known: &v1::Timeline) -> u64 {
+    let intervals = known.intervals.iter().map(|i| i.since_exec_ns + i.length_ns);
+    let requests = known.requests.iter().map(|r| r.since_exec_ns + r.latency_ns);
+    let milestones = known.milestones.iter().map(|m| m.since_exec_ns);
+    intervals.chain(requests).chain(milestones).max().unwrap_or(0)
+}

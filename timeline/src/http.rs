@@ -1,0 +1,244 @@
+//! The first bytes of a request to its method, route and sender. Nothing else of them survives this module.
+
+use crate::event::Opening;
+
+/// Bytes kept until the head of a request is whole.
+const HEAD_MAX: usize = 512;
+/// Headers looked at for the User-Agent.
+const HEADERS_MAX: usize = 32;
+/// Segments of a path that a template keeps.
+const SEGMENTS_MAX: usize = 12;
+/// The kubelet's User-Agent (pkg/probe/http/request.go).
+const PROBER: &str = "kube-probe/";
+
+/// Collects a request's first bytes, which may arrive split at any of them, until they say what they open.
+#[derive(Debug, Default)]
+pub struct HeadParser {
+    head: Vec<u8>,
+    decided: bool,
+}
+
+impl HeadParser {
+    /// Takes the next bytes. `more` says that bytes behind them were read but not captured.
+    pub fn feed(&mut self, data: &[u8], more: bool) -> Option<Opening> {
+        if self.decided || (data.is_empty() && !more) {
+            return None;
+        }
+        let room = HEAD_MAX - self.head.len();
+        self.head.extend_from_slice(&data[..data.len().min(room)]);
+        let last = more || self.head.len() == HEAD_MAX;
+        let opening = opening(&self.head, last)?;
+        self.decided = true;
+        self.head = Vec::new();
+        Some(opening)
+    }
+
+    /// The bytes so far were all there were: an answer begins.
+    pub fn reset(&mut self) {
+        self.head.clear();
+        self.decided = false;
+    }
+}
+
+fn opening(head: &[u8], last: bool) -> Option<Opening> {
+    match head {
+        // A handshake record (RFC 8446, section 5.1).
+        [0x16, 0x03, ..] => return Some(Opening::Tls),
+        [0x16] if !last => return None,
+        _ => {}
+    }
+    let Some(line_end) = head.windows(2).position(|w| w == b"\r\n") else {
+        return (last || !may_be_request(head)).then_some(Opening::Unparsed);
+    };
+    let ended = head.windows(4).any(|w| w == b"\r\n\r\n");
+    if !ended && !last {
+        return None;
+    }
+    if head.starts_with(b"PRI * HTTP/2.0\r\n") {
+        return Some(Opening::Http2);
+    }
+    let request_line = [&head[..line_end], b"\r\n\r\n"].concat();
+    let mut no_headers = [];
+    let mut request = httparse::Request::new(&mut no_headers);
+    match (request.parse(&request_line), request.method, request.path) {
+        (Ok(status), Some(method), Some(path)) if status.is_complete() => Some(Opening::Request {
+            method: method.to_owned(),
+            route: route(path),
+            prober: sent_by_prober(&head[line_end + 2..]),
+        }),
+        _ => Some(Opening::Unparsed),
+    }
+}
+
+/// So far nothing but a method: letters, then a blank.
+fn may_be_request(head: &[u8]) -> bool {
+    let method = head.split(|&b| b == b' ').next().unwrap_or_default();
+    method.len() <= 16 && method.iter().all(u8::is_ascii_uppercase)
+}
+
+fn sent_by_prober(headers: &[u8]) -> bool {
+    // Only whole lines: what is cut off may be any header.
+    let Some(end) = headers.windows(2).rposition(|w| w == b"\r\n") else { return false };
+    let whole = [&headers[..end], b"\r\n\r\n"].concat();
+    let mut parsed = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    // With more headers than fit, those that did are parsed all the same.
+    let _ = httparse::parse_headers(&whole, &mut parsed);
+    parsed
+        .iter()
+        .filter(|header| header.name.eq_ignore_ascii_case("user-agent"))
+        .any(|header| header.value.starts_with(PROBER.as_bytes()))
+}
+
+/// Status code of an answer's first bytes.
+pub fn status(opening: &[u8]) -> Option<u16> {
+    let rest = opening.strip_prefix(b"HTTP/1.")?.get(1..)?.strip_prefix(b" ")?;
+    let digits = rest.get(..3)?;
+    digits.iter().all(u8::is_ascii_digit).then(|| digits.iter().fold(0, |n, d| n * 10 + u16::from(d - b'0')))
+}
+
+/// The template of a path: no query, no matrix parameters, and `{id}` for what names one thing of many.
+fn route(target: &str) -> String {
+    let path = match target.split_once("://") {
+        Some((_, rest)) => rest.find('/').map_or("/", |at| &rest[at..]),
+        None => target,
+    };
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let mut template = String::new();
+    for (at, segment) in path.split('/').enumerate() {
+        if at > SEGMENTS_MAX {
+            template.push_str("/**");
+            break;
+        }
+        if at > 0 {
+            template.push('/');
+        }
+        let name = segment.split(';').next().unwrap_or_default();
+        template.push_str(if is_id(name) { "{id}" } else { name });
+    }
+    template
+}
+
+/// Numbers, UUIDs, hexadecimal and other long tokens, and whatever holds a person's address.
+fn is_id(segment: &str) -> bool {
+    let bytes = segment.as_bytes();
+    let digits = bytes.iter().filter(|b| b.is_ascii_digit()).count();
+    let is_hex = bytes.iter().all(|b| b.is_ascii_hexdigit() || *b == b'-');
+    let all = |f: fn(&u8) -> bool| !bytes.is_empty() && bytes.iter().all(f);
+    all(|b| b.is_ascii_digit() || *b == b'-' || *b == b'.') && digits > 0
+        || (is_hex && bytes.len() >= 8 && digits > 0)
+        || (bytes.len() >= 16 && digits > 0)
+        || bytes.len() > 40
+        || bytes.contains(&b'@')
+        || bytes.contains(&b'%')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parse(head: &[u8]) -> Option<Opening> {
+        HeadParser::default().feed(head, false)
+    }
+
+    fn request(method: &str, route: &str, prober: bool) -> Opening {
+        Opening::Request { method: method.into(), route: route.into(), prober }
+    }
+
+    #[test]
+    fn routes() {
+        for (target, expect) in [
+            ("/", "/"),
+            ("/users/1", "/users/{id}"),
+            ("/users/1?token=secret", "/users/{id}"),
+            ("/v1/orders/6f9619ff-8b86-d011-b42d-00c04fc964ff/items", "/v1/orders/{id}/items"),
+            ("/blobs/9e107d9d372bb6826bd81d3542a419d6", "/blobs/{id}"),
+            ("/deadbeef", "/deadbeef"),
+            ("/reset/ZXhhbXBsZS10b2tlbi0xMjM0NTY", "/reset/{id}"),
+            ("/actuator/health/readiness", "/actuator/health/readiness"),
+            ("/a;jsessionid=77AB/b", "/a/b"),
+            ("/mail/joe@example.org", "/mail/{id}"),
+            ("/2024-11-30/report", "/{id}/report"),
+            ("http://host:80/x?y", "/x"),
+            ("http://host", "/"),
+            ("*", "*"),
+            (
+                "/1/2/3/4/5/6/7/8/9/10/11/12/13/14",
+                "/{id}/{id}/{id}/{id}/{id}/{id}/{id}/{id}/{id}/{id}/{id}/{id}/**",
+            ),
+        ] {
+            assert_eq!(route(target), expect, "{target}");
+        }
+    }
+
+    #[test]
+    fn openings() {
+        let probe = b"GET /ready HTTP/1.1\r\nHost: 10.0.0.1:8080\r\nUser-Agent: kube-probe/1.34\r\nAccept: */*\r\n\r\n";
+        for (head, expect) in [
+            (&b"GET /users/1 HTTP/1.1\r\nHost: x\r\n\r\n"[..], Some(request("GET", "/users/{id}", false))),
+            (probe, Some(request("GET", "/ready", true))),
+            (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Some(Opening::Http2)),
+            (b"\x16\x03\x01\x02\x00\x01", Some(Opening::Tls)),
+            (b"\x00\x01\x02", Some(Opening::Unparsed)),
+            (b"hello\r\n\r\n", Some(Opening::Unparsed)),
+            (b"GET /\r\n\r\n", Some(Opening::Unparsed)),
+            (b"GET /x HTTP/1.1\r\nHost", None),
+            (b"GE", None),
+        ] {
+            assert_eq!(parse(head), expect, "{:?}", String::from_utf8_lossy(head));
+        }
+    }
+
+    #[test]
+    fn a_request_split_at_every_byte_is_the_same_request() {
+        let head = b"POST /users/17/items?q=1 HTTP/1.1\r\nHost: x\r\nuser-agent: kube-probe/1.34\r\n\r\nbody";
+        let whole = parse(head);
+        assert_eq!(whole, Some(request("POST", "/users/{id}/items", true)));
+        for cut in 1..head.len() - 4 {
+            let mut parser = HeadParser::default();
+            let first = parser.feed(&head[..cut], false);
+            assert_eq!(first.or_else(|| parser.feed(&head[cut..], false)), whole, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_head_larger_than_the_capture_still_gives_its_line() {
+        let mut head = b"GET /hello HTTP/1.1\r\nCookie: ".to_vec();
+        head.resize(512, b'x');
+        assert_eq!(HeadParser::default().feed(&head, true), Some(request("GET", "/hello", false)));
+        let mut line = b"GET /".to_vec();
+        line.resize(512, b'x');
+        assert_eq!(HeadParser::default().feed(&line, true), Some(Opening::Unparsed));
+    }
+
+    #[test]
+    fn statuses() {
+        for (bytes, expect) in [
+            (&b"HTTP/1.1 200 \r\n"[..], Some(200)),
+            (b"HTTP/1.0 503 Service", Some(503)),
+            (b"HTTP/1.1 20", None),
+            (b"HTTP/1.1 2x0", None),
+            (b"", None),
+            (b"\x00\x00", None),
+        ] {
+            assert_eq!(status(bytes), expect);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_input_panics_and_no_query_survives(
+            chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..600), 0..4),
+            path in "/[a-z/0-9]{0,40}",
+        ) {
+            let mut parser = HeadParser::default();
+            for chunk in &chunks {
+                let _ = parser.feed(chunk, chunk.len() > 500);
+                let _ = status(chunk);
+            }
+            let head = format!("GET {path}?secret=hunter2 HTTP/1.1\r\n\r\n");
+            let said = format!("{:?}", parse(head.as_bytes()));
+            prop_assert!(!said.contains("hunter2"), "{said}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Numbers and words as the tables show them.
+
+use std::fmt::Write as _;
+
+/// What stands for a value that was not measured.
+pub(super) const ABSENT: &str = "-";
+
+/// A duration to three or four digits with its unit: `850 ns`, `450 µs`, `12.3 ms`, `1.234 s`, `2h05m`.
+pub fn duration(ns: u64) -> String {
+    let in_unit = |unit_ns: f64| ns as f64 / unit_ns;
+    // Each bound is the first value that would be rounded up into the next form.
+    match ns {
+        0..1_000 => format!("{ns} ns"),
+        1_000..9_950 => format!("{:.1} µs", in_unit(1e3)),
+        9_950..999_500 => format!("{:.0} µs", in_unit(1e3)),
+        999_500..9_995_000 => format!("{:.2} ms", in_unit(1e6)),
+        9_995_000..999_950_000 => format!("{:.1} ms", in_unit(1e6)),
+        999_950_000..99_999_500_000 => format!("{:.3} s", in_unit(1e9)),
+        99_999_500_000..3_599_950_000_000 => format!("{:.1} s", in_unit(1e9)),
+        _ => {
+            let minutes = (ns / 1_000_000_000 + 30) / 60;
+            let (days, hours, minutes) = (minutes / 1440, minutes / 60 % 24, minutes % 60);
+            if days == 0 { format!("{hours}h{minutes:02}m") } else { format!("{days}d{hours:02}h") }
+        }
+    }
+}
+
+/// A duration, or `-`.
+pub(super) fn maybe(ns: Option<u64>) -> String {
+    ns.map_or_else(|| ABSENT.to_owned(), duration)
+}
+
+/// A count with separators between thousands: `12,345`.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A count with its noun, `1 event`, `12,345 events`.
+pub(super) fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", count(number))
+}
+
+/// How long ago, coarse: `42s`, `5m`, `3h`, `2d`.
+pub(super) fn age(ns: i64) -> String {
+    let seconds = ns.max(0) / 1_000_000_000;
+    match seconds {
+        0..120 => format!("{seconds}s"),
+        120..7_200 => format!("{}m", seconds / 60),
+        7_200..172_800 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    }
+}
+
+/// An instant of the contract, to the millisecond.
+pub(super) fn instant(at: &prost_types::Timestamp) -> String {
+    prost_types::Timestamp { seconds: at.seconds, nanos: at.nanos / 1_000_000 * 1_000_000 }.to_string()
+}
+
+/// The word of the glossary for an enum value: `MILESTONE_KIND_READY` is `ready`.
+pub(super) fn word(name: &str, prefix: &str) -> String {
+    name.strip_prefix(prefix).unwrap_or(name).to_ascii_lowercase()
+}
+
+/// At most `width` characters, the end cut off.
+pub(super) fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// Names of threads, paths and evidence come from the observed process: what could steer a terminal is shown escaped.
+pub(super) fn harmless(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            let _ = write!(shown, "{}", c.escape_default());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_one_form_each() {
+        let table = [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_000, "1.0 µs"),
+            (9_949, "9.9 µs"),
+            (9_950, "10 µs"),
+            (450_000, "450 µs"),
+            (999_499, "999 µs"),
+            (999_500, "1.00 ms"),
+            (1_234_567, "1.23 ms"),
+            (9_994_999, "9.99 ms"),
+            (9_995_000, "10.0 ms"),
+            (12_345_678, "12.3 ms"),
+            (412_300_000, "412.3 ms"),
+            (999_949_999, "999.9 ms"),
+            (999_950_000, "1.000 s"),
+            (1_234_000_000, "1.234 s"),
+            (99_999_499_999, "99.999 s"),
+            (99_999_500_000, "100.0 s"),
+            (350_150_000_000, "350.1 s"),
+            (3_599_949_999_999, "3599.9 s"),
+            (3_599_950_000_000, "1h00m"),
+            (7_500_000_000_000, "2h05m"),
+            (180_000_000_000_000, "2d02h"),
+            (u64::MAX, "213503d23h"),
+        ];
+        for (ns, expected) in table {
+            assert_eq!(duration(ns), expected, "{ns}");
+        }
+    }
+
+    #[test]
+    fn counts_and_ages_are_short() {
+        let counts = [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")];
+        for (number, expected) in counts {
+            assert_eq!(count(number), expected);
+        }
+        let ages = [(-5, "0s"), (119, "119s"), (120, "2m"), (7_199, "119m"), (7_200, "2h"), (200_000, "2d")];
+        for (seconds, expected) in ages {
+            assert_eq!(age(seconds * 1_000_000_000), expected);
+        }
+        assert_eq!((counted(1, "event"), counted(0, "event")), ("1 event".into(), "0 events".into()));
+    }
+
+    #[test]
+    fn a_thread_name_cannot_steer_the_terminal() {
+        assert_eq!(harmless("exec\u{1b}[2J\n"), "exec\\u{1b}[2J\\n");
+        assert_eq!(harmless("Größe µs"), "Größe µs");
+    }
+
+    #[test]
+    fn long_text_is_cut_by_characters() {
+        assert_eq!(cut("µµµµ", 4), "µµµµ");
+        assert_eq!(cut("µµµµµ", 4), "µµµ…");
+    }
+}
