@@ -20,3 +20,5 @@ pub use builder::{Builder, Counts};
 pub use class::{ThreadClass, ThreadClasses};
 pub use event::{Event, Opening, Service, Start, StartJvm, StartPod, What};
 pub use requests::{OTHER, UNPARSED};
+
+pub mod render;

@@ -37,7 +37,8 @@ fn against(completeness: &Completeness) -> Vec<String> {
         reasons.push(format!("{} dropped", counted(dropped, "event")));
     }
     if let (Some(produced), Some(delivered)) = (completeness.events_produced, completeness.events_delivered) {
-        let missing = produced.saturating_sub(delivered).saturating_sub(completeness.events_dropped.unwrap_or(0));
+        let missing =
+            produced.saturating_sub(delivered).saturating_sub(completeness.events_dropped.unwrap_or(0));
         if missing > 0 {
             reasons.push(format!("{} missing", counted(missing, "event")));
         }

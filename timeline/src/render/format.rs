@@ -10,7 +10,8 @@ pub fn duration(ns: u64) -> String {
     let in_unit = |unit_ns: f64| ns as f64 / unit_ns;
     // Each bound is the first value that would be rounded up into the next form.
     match ns {
-        0..1_000 => format!("{ns} ns"),
+        0 => "0 s".to_owned(),
+        1..1_000 => format!("{ns} ns"),
         1_000..9_950 => format!("{:.1} µs", in_unit(1e3)),
         9_950..999_500 => format!("{:.0} µs", in_unit(1e3)),
         999_500..9_995_000 => format!("{:.2} ms", in_unit(1e6)),
@@ -98,7 +99,7 @@ mod tests {
     #[test]
     fn durations_have_one_form_each() {
         let table = [
-            (0, "0 ns"),
+            (0, "0 s"),
             (999, "999 ns"),
             (1_000, "1.0 µs"),
             (9_949, "9.9 µs"),

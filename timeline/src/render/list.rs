@@ -92,6 +92,9 @@ fn pod<'a>(entry: &Entry<'a>, field: impl Fn(&'a proto::v1::Pod) -> Option<&'a S
 fn main(timeline: &Timeline) -> String {
     let Some(main) = timeline.jvm.as_ref().and_then(|jvm| jvm.main.as_deref()) else { return absent() };
     let file = main.rsplit('/').next().unwrap_or(main);
-    let name = if file.ends_with(".jar") { file } else { file.rsplit('.').next().unwrap_or(file) };
+    let name = match file.rsplit_once('.') {
+        Some((_, class)) if class != "jar" => class,
+        _ => file,
+    };
     cut(name, 24)
 }

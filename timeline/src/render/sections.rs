@@ -31,8 +31,10 @@ pub(super) fn milestones(timeline: &Timeline) -> String {
     let mut previous_ns = None;
     for milestone in &timeline.milestones {
         let at_ns = milestone.since_exec_ns;
-        let gap = previous_ns
-            .map_or_else(|| ABSENT.to_owned(), |previous_ns| format!("+{}", duration(at_ns.saturating_sub(previous_ns))));
+        let gap = previous_ns.map_or_else(
+            || ABSENT.to_owned(),
+            |previous_ns| format!("+{}", duration(at_ns.saturating_sub(previous_ns))),
+        );
         previous_ns = Some(at_ns);
         let kind = word(milestone.kind().as_str_name(), "MILESTONE_KIND_");
         table.row([kind, duration(at_ns), gap, cut(&milestone.evidence, 70)]);
@@ -44,7 +46,15 @@ pub(super) fn routes(timeline: &Timeline) -> String {
     let mut table = Table::new(
         INDENT,
         [
-            "ROUTE", ">COUNT", ">1ST", ">2-10 P50", ">11-200 P50", ">P95", ">P99", ">COLD PENALTY", "FIRST FROM",
+            "ROUTE",
+            ">COUNT",
+            ">1ST",
+            ">2-10 P50",
+            ">11-200 P50",
+            ">P95",
+            ">P99",
+            ">COLD PENALTY",
+            "FIRST FROM",
         ],
     );
     let mut routes: Vec<&Route> = timeline.routes.iter().collect();
@@ -85,7 +95,9 @@ pub(super) fn cpu(timeline: &Timeline) -> String {
         let Some((&class, &ns)) = smallest.filter(|_| !fits) else { return text };
         totals.remove(class);
         *totals.entry("other").or_insert(0) += ns;
-        phases.iter_mut().for_each(|phase| phase.fold_into_other(class));
+        for phase in &mut phases {
+            phase.fold_into_other(class);
+        }
         folded.push(class);
     }
 }
@@ -137,8 +149,7 @@ fn cpu_table(phases: &[PhaseCpu<'_>], mut classes: Vec<&str>) -> Table {
 
 /// Connections of pools first: those are what a first request waits for.
 pub(super) fn connections(timeline: &Timeline) -> String {
-    let headings =
-        ["PEER", "SERVICE", "POOL", "THREAD", "CLASS", ">AT", ">CONNECT", "WHEN", "IN REQUEST"];
+    let headings = ["PEER", "SERVICE", "POOL", "THREAD", "CLASS", ">AT", ">CONNECT", "WHEN", "IN REQUEST"];
     let mut table = Table::new(INDENT, headings);
     let ready_ns = milestone_ns(timeline, MilestoneKind::Ready);
     let mut connections: Vec<&Connection> = timeline.connections.iter().collect();
@@ -163,7 +174,7 @@ pub(super) fn connections(timeline: &Timeline) -> String {
             duration(connection.since_exec_ns),
             connection.connect_ns.map_or_else(|| "failed".to_owned(), duration),
             when.to_owned(),
-            connection.for_request.map_or_else(|| "no".to_owned(), |ordinal| format!("yes, {ordinal}")),
+            connection.for_request.map_or_else(|| "no".to_owned(), |ordinal| format!("yes, #{ordinal}")),
         ]);
     }
     section("Outbound connections", &table, more(connections.len(), "connection"))

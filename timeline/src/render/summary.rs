@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use proto::headline::{Headline, milestone_ns};
 use proto::v1::{Ledger, MilestoneKind, Request, RequestClass, SteadyVerdict, Timeline};
 
-use super::completeness;
 use super::format::{counted, duration, harmless, instant, word};
+use super::{WIDTH, completeness};
 
 pub(super) fn summary(timeline: &Timeline) -> String {
     let headline = Headline::of(timeline);
@@ -14,7 +14,7 @@ pub(super) fn summary(timeline: &Timeline) -> String {
     let mut text = String::new();
     let mut field = |name: &str, value: Option<String>| {
         if let Some(value) = value {
-            let _ = writeln!(text, "{:<15}{}", format!("{name}:"), harmless(&value));
+            let _ = writeln!(text, "{:<15}{}", format!("{name}:"), wrapped(&harmless(&value)));
         }
     };
     field("Timeline", Some(timeline.id.clone()));
@@ -39,8 +39,29 @@ pub(super) fn summary(timeline: &Timeline) -> String {
     field("Cold penalty", headline.cold_penalty_ns.map(|ns| format!("{}{paid}", duration(ns))));
     field("Steady", Some(steady(timeline)));
     field("Exit", exit(timeline));
-    field("Complete", Some(completeness(timeline)));
+    // One line, whatever its length, so that it can be searched for.
+    let _ = writeln!(text, "{:<15}{}", "Complete:", completeness(timeline));
     text
+}
+
+/// Breaks between words, below the first one.
+fn wrapped(text: &str) -> String {
+    const INDENT: usize = 15;
+    let mut lines = String::with_capacity(text.len());
+    let mut width = INDENT;
+    for (at, word) in text.split(' ').enumerate() {
+        let word_width = word.chars().count();
+        if at > 0 && width + 1 + word_width > WIDTH {
+            let _ = write!(lines, "\n{:INDENT$}", "");
+            width = INDENT;
+        } else if at > 0 {
+            lines.push(' ');
+            width += 1;
+        }
+        lines.push_str(word);
+        width += word_width;
+    }
+    lines
 }
 
 fn pod(timeline: &Timeline) -> Option<String> {
@@ -78,21 +99,16 @@ fn first_request(timeline: &Timeline, headline: &Headline<'_>) -> String {
     let Some(latency_ns) = headline.first_request_ns else { return "none seen".to_owned() };
     let mut text = duration(latency_ns);
     let Some(request) = first(timeline) else { return text };
-    let _ = write!(
-        text,
-        " = {} wait + {} service ({} {}",
-        duration(request.wait_ns),
-        duration(request.service_ns),
-        request.method.as_deref().unwrap_or("?"),
-        request.route
-    );
+    let _ = write!(text, " = {} wait + {} service", duration(request.wait_ns), duration(request.service_ns));
+    if let Some(after_ns) = headline.ready_ns.and_then(|ready_ns| request.since_exec_ns.checked_sub(ready_ns))
+    {
+        let _ = write!(text, ", {} after ready", duration(after_ns));
+    }
+    let _ = write!(text, ": {} {}", request.method.as_deref().unwrap_or("?"), request.route);
     if let Some(status) = request.status {
         let _ = write!(text, ", status {status}");
     }
-    let _ = write!(text, ", thread {})", request.thread);
-    if let Some(after_ns) = headline.ready_ns.and_then(|ready_ns| request.since_exec_ns.checked_sub(ready_ns)) {
-        let _ = write!(text, ", {} after ready", duration(after_ns));
-    }
+    let _ = write!(text, ", thread {}", request.thread);
     text
 }
 
@@ -107,9 +123,9 @@ fn ledger(ledger: &Ledger) -> String {
         ("lock_or_park", ledger.lock_or_park_ns),
         ("unexplained", ledger.unexplained_ns),
     ];
-    let spent = entries.into_iter().filter_map(|(cause, ns)| {
-        ns.filter(|ns| *ns > 0).map(|ns| format!("{cause} {}", duration(ns)))
-    });
+    let spent = entries
+        .into_iter()
+        .filter_map(|(cause, ns)| ns.filter(|ns| *ns > 0).map(|ns| format!("{cause} {}", duration(ns))));
     spent.collect::<Vec<_>>().join(", ")
 }
 
@@ -118,7 +134,8 @@ fn steady(timeline: &Timeline) -> String {
     let at = duration(steady.since_exec_ns);
     match steady.verdict() {
         SteadyVerdict::Reached => {
-            let request = steady.at_ordinal.map_or_else(String::new, |ordinal| format!(", at request {ordinal}"));
+            let request =
+                steady.at_ordinal.map_or_else(String::new, |ordinal| format!(", at request {ordinal}"));
             let p50 = steady.p50_ns.map_or_else(String::new, |ns| format!(", p50 {}", duration(ns)));
             format!("{at} after exec{request}{p50}")
         }

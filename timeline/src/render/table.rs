@@ -36,6 +36,12 @@ impl Table {
 
     /// The lines, each ended.
     pub(super) fn text(&self) -> String {
-        self.table.lines().map(|line| format!("{}{}\n", self.indent, line.trim_end())).collect()
+        let mut text = String::new();
+        for line in self.table.lines() {
+            text.push_str(self.indent);
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
     }
 }
