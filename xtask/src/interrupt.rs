@@ -3,27 +3,30 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
-use nix::sys::signal::{SigSet, Signal};
+use nix::libc::c_int;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Takes SIGINT, SIGTERM and SIGHUP away from their default action. Call once, before any other thread exists:
-/// threads inherit the mask; children do not, `std::process` clears it for them.
+extern "C" fn remember(_signal: c_int) {
+    INTERRUPTED.store(true, Ordering::Relaxed);
+}
+
+/// Replaces the default action of SIGINT, SIGTERM and SIGHUP. Handlers, unlike blocked signals, end with exec: children
+/// have the default action again.
 pub fn install() -> Result<()> {
-    let mut signals = SigSet::empty();
-    signals.add(Signal::SIGINT);
-    signals.add(Signal::SIGTERM);
-    signals.add(Signal::SIGHUP);
-    signals.thread_block().context("block signals")?;
-    std::thread::Builder::new()
-        .name("signals".into())
-        .spawn(move || {
-            while signals.wait().is_ok() {
-                INTERRUPTED.store(true, Ordering::Relaxed);
-            }
-        })
-        .context("start the signal thread")?;
+    let action = SigAction::new(SigHandler::Handler(remember), SaFlags::SA_RESTART, SigSet::empty());
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        handle(signal, &action).with_context(|| format!("handle {signal}"))?;
+    }
     Ok(())
+}
+
+#[expect(unsafe_code, reason = "nix has no safe way to install a handler")]
+fn handle(signal: Signal, action: &SigAction) -> nix::Result<SigAction> {
+    // SAFETY: the handler only stores to an atomic, which is async-signal-safe; no handler is replaced that anybody
+    // would want back.
+    unsafe { sigaction(signal, action) }
 }
 
 /// Fails once a signal has come.

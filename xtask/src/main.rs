@@ -42,6 +42,11 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match interrupt::install().and_then(|()| run(arguments.task)) {
         Ok(()) => ExitCode::SUCCESS,
+        // Whatever else went wrong then is a consequence.
+        Err(_) if interrupt::check().is_err() => {
+            eprintln!("interrupted");
+            ExitCode::from(130)
+        }
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE

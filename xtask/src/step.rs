@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::process;
+use crate::{interrupt, process};
 
 const TAIL_LINES: usize = 30;
 /// How often a long step shows that it lives where there is no terminal.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(20);
+/// How often a step without output looks whether it was interrupted.
+const GLANCE: Duration = Duration::from_millis(200);
 
 /// Says something about a step: `ok      jdk ≥ 17: …`.
 pub fn say(verb: &str, what: &str) {
@@ -41,7 +43,12 @@ pub fn run(verb: &str, what: &str, command: &mut Command) -> Result<()> {
     let mut tail = VecDeque::new();
     let mut sign_of_life = started + SIGN_OF_LIFE;
     loop {
-        let received = lines.recv_timeout(sign_of_life.saturating_duration_since(Instant::now()));
+        let received = lines.recv_timeout(GLANCE);
+        if let Err(interrupted) = interrupt::check() {
+            child.kill().with_context(|| format!("end {}", process::line(command)))?;
+            child.wait().with_context(|| format!("wait for {}", process::line(command)))?;
+            return Err(interrupted);
+        }
         if Instant::now() >= sign_of_life {
             progress.alive(started.elapsed());
             sign_of_life += SIGN_OF_LIFE;
