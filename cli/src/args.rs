@@ -1,0 +1,112 @@
+//! The command line.
+
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Shows the cold starts of JVMs: when each milestone came, who paid, and what the first request cost.
+///
+/// Exit status: 0 on success, 1 when the collector cannot be reached or does not have what was asked for, 2 when the
+/// command line is wrong.
+#[derive(Debug, Parser)]
+#[command(name = "jcold", version, max_term_width = 100)]
+pub struct Cli {
+    /// Address of the collector.
+    #[arg(
+        long,
+        global = true,
+        env = "JCOLD_COLLECTOR",
+        hide_env_values = true,
+        value_name = "URL",
+        default_value = "http://127.0.0.1:4600"
+    )]
+    pub collector: String,
+
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List things, one a line.
+    #[command(subcommand)]
+    Get(Get),
+    /// Show one thing whole: milestones, routes, CPU by thread class, connections.
+    #[command(subcommand)]
+    Describe(Describe),
+}
+
+/// What to list.
+#[derive(Debug, Subcommand)]
+pub enum Get {
+    /// Timelines, newest exec first.
+    #[command(aliases = ["timeline", "tl"])]
+    Timelines(GetTimelines),
+}
+
+/// What to show.
+#[derive(Debug, Subcommand)]
+pub enum Describe {
+    /// A timeline.
+    #[command(aliases = ["timelines", "tl"])]
+    Timeline(DescribeTimeline),
+}
+
+/// Which timelines, and how.
+#[derive(Debug, Args)]
+pub struct GetTimelines {
+    /// Only this timeline: its id, or a prefix that only it has.
+    #[arg(conflicts_with_all = ["node", "namespace", "workload", "since", "limit"])]
+    pub id: Option<String>,
+
+    /// Only of this node.
+    #[arg(long)]
+    pub node: Option<String>,
+
+    /// Only of pods in this namespace.
+    #[arg(long, short = 'n')]
+    pub namespace: Option<String>,
+
+    /// Only of this workload's pods.
+    #[arg(long)]
+    pub workload: Option<String>,
+
+    /// Only exec'd so long ago or later, for instance 90s, 30m, 1h, 2d.
+    #[arg(long, value_name = "DURATION", value_parser = proto::duration::parse)]
+    pub since: Option<Duration>,
+
+    /// At most so many.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: u32,
+
+    /// How to print them.
+    #[arg(long, short, value_enum, default_value_t)]
+    pub output: Output,
+}
+
+/// Which timeline, and how.
+#[derive(Debug, Args)]
+pub struct DescribeTimeline {
+    /// Its id, or a prefix that only it has.
+    pub id: String,
+
+    /// How to print it; wide is as table.
+    #[arg(long, short, value_enum, default_value_t)]
+    pub output: Output,
+}
+
+/// A form of output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// Text in columns.
+    #[default]
+    Table,
+    /// Text in more columns.
+    Wide,
+    /// The proto3 JSON mapping, as grpcurl prints it.
+    Json,
+    /// The same as YAML.
+    Yaml,
+}
