@@ -14,7 +14,7 @@ use crate::process::Process;
 use crate::service::{Options, Service};
 use crate::setup::{self, Purpose};
 use crate::timeline::Collector;
-use crate::{repo, step, stub, wait};
+use crate::{repo, step, stub};
 
 const ARM_BOUND: Duration = Duration::from_secs(30);
 const COLLECTOR_BOUND: Duration = Duration::from_secs(20);
@@ -71,12 +71,8 @@ impl Testbed {
         command.args(["--listen", &format!("127.0.0.1:{port}")]);
         command.args(["--metrics-listen", &format!("127.0.0.1:{}", self.collector_metrics)]);
         command.arg("--database").arg(self.dir.join("jcold.db"));
-        let mut process = Process::start("collector", &mut command, &self.log("collector"), "listen")?;
-        wait::until("collector listening", Duration::from_millis(20), COLLECTOR_BOUND, || {
-            process.check_alive()?;
-            Ok(http::Connection::open(port).ok())
-        })
-        .with_context(|| process.tail())?;
+        let mut process = Process::start("collector", &mut command, &self.log("collector"), "gRPC on")?;
+        process.await_ready(COLLECTOR_BOUND)?;
         step::say("up", &format!("jcold-collector on port {port}"));
         self.collector_process = Some(process);
         Ok(())
