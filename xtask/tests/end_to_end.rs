@@ -1,13 +1,15 @@
 //! The whole way, for real: a JVM on this kernel, under the agent, into the collector and out again. Needs root, BTF and
 //! what `cargo xtask build` builds; without them these tests fail.
 
-use anyhow::Result;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
 use xtask::demo::{self, CALLS, PATH};
 use xtask::service::{Options, Service, call};
 use xtask::testbed::Testbed;
 use xtask::timeline::{Request, Timeline};
 use xtask::truth::Row;
-use xtask::{http, jdk};
+use xtask::{http, jdk, repo, wait};
 
 fn testbed(name: &str) -> Result<Testbed> {
     Testbed::start(&format!("end-to-end/{name}"))
@@ -52,6 +54,7 @@ fn a_cold_start_is_seen_whole_and_agrees_with_the_servlet_filter() -> Result<()>
         );
     }
     assert_nested(&requests, &truth);
+    assert_alerts_have_series(&testbed)?;
     let by_jcold: u64 = requests.iter().map(|request| request.latency_ns).sum();
     let by_client: u128 = calls.iter().map(|call| call.elapsed.as_nanos()).sum();
     assert!(u128::from(by_jcold) <= by_client, "jcold {by_jcold} ns, client {by_client} ns");
@@ -67,6 +70,23 @@ fn a_cold_start_is_seen_whole_and_agrees_with_the_servlet_filter() -> Result<()>
         "a lazy pool is created by the first request: {milestones:?}"
     );
     Ok(())
+}
+
+/// Every metric that an alert asks for is one that the collector has.
+fn assert_alerts_have_series(testbed: &Testbed) -> Result<()> {
+    let rules = std::fs::read_to_string(repo::root().join("deploy/prometheus/rules.yaml"))?;
+    let expressions = rules.lines().filter_map(|line| line.trim().strip_prefix("expr: "));
+    let words = expressions.flat_map(|line| line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+    let names: Vec<&str> = words.filter(|word| word.starts_with("jcold_")).collect();
+    assert!(names.len() >= 4, "{names:?}");
+    let bound = Duration::from_secs(20);
+    wait::until("series of all alerts", Duration::from_millis(200), bound, || {
+        let text = testbed.collector_metrics()?;
+        let missing =
+            names.iter().find(|name| !text.lines().any(|line| line.starts_with(&format!("{name}{{"))));
+        Ok(missing.is_none().then_some(()))
+    })
+    .with_context(|| format!("{names:?}"))
 }
 
 /// There must be one clock offset for which every span of the filter lies within jcold's span of the same request.

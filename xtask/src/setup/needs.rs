@@ -82,7 +82,7 @@ fn root() -> Look {
     if geteuid().is_root() {
         return Look::There("uid 0".into());
     }
-    Look::Missing("probes load with CAP_BPF and CAP_PERFMON; run the same command with sudo -E".into())
+    Look::Missing("probes load with CAP_BPF and CAP_PERFMON; run the same command with sudo -E; on Debian that also installs the rest".into())
 }
 
 /// The tools, in the order in which they are needed.
