@@ -86,5 +86,7 @@ pub fn head(kind: Kind, fd: i32) -> Head {
 #[inline(always)]
 fn add(value: &u64) {
     // SAFETY: an aligned u64 in a map's value, which only atomic adds write while it is shared.
-    unsafe { core::arch::asm!("lock *(u64 *)({0} + 0) += {1}", in(reg) core::ptr::from_ref(value), in(reg) 1u64) }
+    unsafe {
+        core::arch::asm!("lock *(u64 *)({0} + 0) += {1}", in(reg) core::ptr::from_ref(value), in(reg) 1u64)
+    }
 }

@@ -1,3 +1,152 @@
-//! Skeleton.
+//! `jcold-agent`: command line.
 
-fn main() {}
+use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
+
+use agent::{preflight, run, trace};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use proto::json::Json as _;
+use timeline::render;
+use tracing_subscriber::EnvFilter;
+
+/// Watches JVMs from exec to steady state, with no flag, agent or attach in the JVM.
+#[derive(Debug, Parser)]
+#[command(name = "jcold-agent", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Watch this node and stream its timelines to a collector.
+    Run(RunArgs),
+    /// Run a command and print the timeline of the JVM it starts.
+    Trace(TraceArgs),
+    /// Check what this node offers and what is missing.
+    Doctor,
+}
+
+#[derive(Debug, Args)]
+struct RunArgs {
+    /// The collector.
+    #[arg(long, value_name = "URL", env = "JCOLD_COLLECTOR", default_value = "http://127.0.0.1:4600")]
+    collector: String,
+    /// Name of this node [default: the kernel's host name].
+    #[arg(long, value_name = "NAME", env = "JCOLD_NODE")]
+    node: Option<String>,
+    /// Where /metrics is served; `off` for nowhere.
+    #[arg(long, value_name = "ADDR", env = "JCOLD_METRICS_LISTEN", default_value = "127.0.0.1:4602", value_parser = metrics_address)]
+    metrics_listen: MetricsAddress,
+    /// Configuration file, TOML.
+    #[arg(long, value_name = "FILE", env = "JCOLD_AGENT_CONFIG")]
+    config: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct TraceArgs {
+    /// Format of the report. `table` is printed to standard error when the command ends, as time(1) does; `json` to
+    /// standard output, and the command's own standard output then goes to standard error.
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+    /// End the command and report after N user requests.
+    #[arg(long, value_name = "N")]
+    requests: Option<u64>,
+    /// End the command and report after this time: 500ms, 30s, 5m, 1h.
+    #[arg(long = "for", value_name = "DURATION", value_parser = proto::duration::parse)]
+    duration: Option<Duration>,
+    /// Write the decoded events to this file, which holds no payload.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Configuration file, TOML.
+    #[arg(long, value_name = "FILE", env = "JCOLD_AGENT_CONFIG")]
+    config: Option<PathBuf>,
+    /// The command.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Table,
+    Json,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct MetricsAddress(Option<SocketAddr>);
+
+fn metrics_address(text: &str) -> Result<MetricsAddress, String> {
+    match text {
+        "off" => Ok(MetricsAddress(None)),
+        address => address
+            .parse()
+            .map(|a| MetricsAddress(Some(a)))
+            .map_err(|e| format!("{e}: give ADDR:PORT or off")),
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    // `trace` shares the terminal with the command that it runs.
+    let level = if matches!(cli.command, Command::Run(_)) { "info" } else { "error" };
+    let filter = EnvFilter::try_from_env("JCOLD_LOG").unwrap_or_else(|_| EnvFilter::new(level));
+    tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_writer(std::io::stderr).init();
+    match execute(cli.command) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("jcold-agent: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn execute(command: Command) -> anyhow::Result<ExitCode> {
+    let checks = preflight::quick("/".as_ref());
+    if let Command::Doctor = command {
+        return Ok(doctor(checks));
+    }
+    if let Some(missing) = preflight::first_missing(&checks) {
+        anyhow::bail!("{missing} (`jcold-agent doctor` checks everything)");
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    match command {
+        Command::Run(RunArgs { collector, node, metrics_listen: MetricsAddress(metrics), config }) => {
+            runtime.block_on(run::run(run::Options { collector, node, metrics, config }))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Trace(args) => {
+            let TraceArgs { output, requests, duration, record, config, command } = args;
+            let stdout_to_stderr = output == Output::Json;
+            let options = trace::Options { command, requests, duration, record, config, stdout_to_stderr };
+            let outcome = runtime.block_on(trace::trace(options))?;
+            report(output, &outcome.timelines)?;
+            Ok(ExitCode::from(outcome.code))
+        }
+        Command::Doctor => unreachable!("answered above"),
+    }
+}
+
+fn report(output: Output, timelines: &[proto::v1::Timeline]) -> anyhow::Result<()> {
+    if timelines.is_empty() {
+        eprintln!("jcold-agent: no JVM seen");
+    }
+    for timeline in timelines {
+        match output {
+            Output::Table => eprintln!("\n{}", render::describe(timeline)),
+            Output::Json => println!("{}", serde_json::to_string_pretty(&timeline.to_json())?),
+        }
+    }
+    Ok(())
+}
+
+fn doctor(mut checks: Vec<preflight::Check>) -> ExitCode {
+    if preflight::first_missing(&checks).is_none() {
+        checks.push(preflight::probes());
+    }
+    for check in &checks {
+        println!("{check}");
+    }
+    match preflight::first_missing(&checks) {
+        None => ExitCode::SUCCESS,
+        Some(_) => ExitCode::FAILURE,
+    }
+}

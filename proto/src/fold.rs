@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use prost::{DecodeError, Message};
 
-use crate::v1::{Milestone, Timeline};
+use crate::v1::{Interval, Milestone, Timeline};
 
 /// Merges a partial timeline into what is known already, and normalises the result.
 ///
@@ -32,7 +32,8 @@ fn append(known: &mut Timeline, update: &Timeline) {
 
 /// Brings the lists whose entries change after they were first sent to one entry a key, and instants in order.
 ///
-/// Of routes (by method and route) and connections (by ordinal) the latest entry wins. Of milestones (by kind) the
+/// Of routes (by method and route), connections (by ordinal) and phases (by kind) the latest entry wins. Intervals with
+/// the same begin are two agents' shares of one, and add up. Of milestones (by kind) the
 /// earliest instant wins, because a kind names the first time that something happened; of equal instants the latest
 /// entry, so that its evidence can be completed. A timeline with gaps is not complete, whoever noted the gap.
 pub fn normalise(timeline: &mut Timeline) {
@@ -41,6 +42,8 @@ pub fn normalise(timeline: &mut Timeline) {
     timeline.connections.sort_by_key(|connection| connection.ordinal);
     keep_earliest(&mut timeline.milestones);
     timeline.milestones.sort_by_key(|milestone| (milestone.since_exec_ns, milestone.kind));
+    keep_latest(&mut timeline.phases, |phase| phase.kind);
+    add_up_intervals(&mut timeline.intervals);
     timeline.phases.sort_by_key(|phase| (phase.since_exec_ns, phase.kind));
     if let Some(completeness) = timeline.completeness.as_mut()
         && !completeness.gaps.is_empty()
@@ -63,6 +66,36 @@ fn keep_latest<T, K: Eq + std::hash::Hash>(entries: &mut Vec<T>, key: impl Fn(&T
         }
     }
     *entries = kept;
+}
+
+fn add_up_intervals(intervals: &mut Vec<Interval>) {
+    intervals.sort_by_key(|interval| interval.since_exec_ns);
+    intervals.dedup_by(|later, earlier| {
+        let same = later.since_exec_ns == earlier.since_exec_ns && later.length_ns == earlier.length_ns;
+        if same {
+            add_up(earlier, later);
+        }
+        same
+    });
+}
+
+fn add_up(interval: &mut Interval, other: &Interval) {
+    for (class, cpu_ns) in &other.cpu_ns {
+        *interval.cpu_ns.entry(class.clone()).or_default() += cpu_ns;
+    }
+    // The median of both cannot be told from two medians; that of the share with more requests is the nearer one.
+    if other.requests > interval.requests {
+        interval.latency_p50_ns = other.latency_p50_ns;
+    }
+    interval.requests += other.requests;
+    interval.latency_max_ns = interval.latency_max_ns.max(other.latency_max_ns);
+    let sum = |a: Option<u64>, b: Option<u64>| a.map_or(b, |a| Some(a + b.unwrap_or(0)));
+    interval.run_queue_ns = sum(interval.run_queue_ns, other.run_queue_ns);
+    interval.throttled_ns = sum(interval.throttled_ns, other.throttled_ns);
+    interval.classes_loaded = sum(interval.classes_loaded, other.classes_loaded);
+    interval.compiles_c1 = sum(interval.compiles_c1, other.compiles_c1);
+    interval.compiles_c2 = sum(interval.compiles_c2, other.compiles_c2);
+    interval.gc_ns = sum(interval.gc_ns, other.gc_ns);
 }
 
 fn keep_earliest(milestones: &mut Vec<Milestone>) {

@@ -214,6 +214,14 @@ impl Builder {
             &What::Disconnected { socket } => self.outbound.disconnected(socket),
             &What::Connected { fd, .. } => self.outbound.connected(fd, tid),
             &What::Accepted { fd, peer } => self.accepted(fd, tid, peer, at_ns),
+            &What::Adopted { fd } => {
+                let former = self.inbound.accepted(fd, None, false, at_ns);
+                self.ended(former);
+            }
+            &What::Answered { fd, service } => {
+                let pool = self.outbound.spoke(fd, service);
+                self.pool_connect(pool);
+            }
             &What::Ready { fd } => {
                 if self.inbound.ready(fd, at_ns) {
                     self.role(tid, ThreadClass::Poller);

@@ -128,6 +128,18 @@ pub enum What {
         /// The other end, when the process asked for it.
         peer: Option<SocketAddr>,
     },
+    /// A connection that was accepted before the process was followed.
+    Adopted {
+        /// Its fd.
+        fd: i32,
+    },
+    /// The peer of an outbound connection sent its first bytes.
+    Answered {
+        /// The socket's fd.
+        fd: i32,
+        /// Protocol, when they tell.
+        service: Option<Service>,
+    },
     /// A poller returned: the accepted connection has data.
     Ready {
         /// Its fd.

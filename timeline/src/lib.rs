@@ -12,6 +12,7 @@ mod inbound;
 mod milestones;
 mod outbound;
 pub mod recording;
+pub mod render;
 mod requests;
 pub mod service;
 mod steady;
@@ -20,5 +21,3 @@ pub use builder::{Builder, Counts};
 pub use class::{ThreadClass, ThreadClasses};
 pub use event::{Event, Opening, Service, Start, StartJvm, StartPod, What};
 pub use requests::{OTHER, UNPARSED};
-
-pub mod render;

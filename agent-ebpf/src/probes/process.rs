@@ -1,9 +1,12 @@
 //! Sentinel: exec, exit, new threads and their names. Rare events; only a process that takes a JVM's thread name
 //! makes a record.
 
-use agent_ebpf::{COMM_LEN, Counter, Head, JvmSeen, Kind, Process, ProcessExited, Thread, ThreadNamed, process};
+use agent_ebpf::{
+    COMM_LEN, Counter, Head, JvmSeen, Kind, Process, ProcessExited, Thread, ThreadNamed, process,
+};
 use aya_ebpf::{
-    cty::c_void, helpers::bpf_probe_read_kernel_str_bytes, macros::btf_tracepoint, programs::BtfTracePointContext,
+    cty::c_void, helpers::bpf_probe_read_kernel_str_bytes, macros::btf_tracepoint,
+    programs::BtfTracePointContext,
 };
 
 use super::field;
@@ -86,7 +89,8 @@ pub fn task_newtask(ctx: BtfTracePointContext) -> i32 {
         return 0;
     }
     // SAFETY: a task_struct and its offsets.
-    let (tgid, tid) = unsafe { (field::<u32>(task, offset!(task_tgid)), field::<u32>(task, offset!(task_pid))) };
+    let (tgid, tid) =
+        unsafe { (field::<u32>(task, offset!(task_tgid)), field::<u32>(task, offset!(task_pid))) };
     let Some(process) = followed(tgid) else { return 0 };
     let now = now_ns();
     let thread = Thread { tgid, start_ns: now, off_ns: now, ..Thread::default() };
@@ -102,7 +106,8 @@ pub fn task_rename(ctx: BtfTracePointContext) -> i32 {
     let task: *const c_void = ctx.arg(0);
     let name: *const u8 = ctx.arg(1);
     // SAFETY: a task_struct and its offsets.
-    let (tgid, tid) = unsafe { (field::<u32>(task, offset!(task_tgid)), field::<u32>(task, offset!(task_pid))) };
+    let (tgid, tid) =
+        unsafe { (field::<u32>(task, offset!(task_tgid)), field::<u32>(task, offset!(task_pid))) };
     let mut comm = [0u8; COMM_LEN];
     // SAFETY: a kernel string; the helper bounds the copy.
     if unsafe { bpf_probe_read_kernel_str_bytes(name, &mut comm) }.is_err() {

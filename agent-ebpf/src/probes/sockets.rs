@@ -2,8 +2,8 @@
 //! is left after one look-up.
 
 use agent_ebpf::{
-    Accepted, Connected, Counter, Head, Kind, OPENING_CAPTURE, Process, READY_CAPTURE, REQUEST_CAPTURE, ReadyMany, Received, Sent,
-    SockAddr, Socket, SocketKey, role,
+    Accepted, Connected, Counter, Head, Kind, OPENING_CAPTURE, Process, READY_CAPTURE, REQUEST_CAPTURE,
+    ReadyMany, Received, Sent, SockAddr, Socket, SocketKey, role,
 };
 use aya_ebpf::helpers::{bpf_probe_read_user, generated::bpf_probe_read_user as read_user_raw};
 

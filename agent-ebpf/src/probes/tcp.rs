@@ -1,7 +1,9 @@
 //! Sentinel: state changes of TCP sockets of followed processes.
 
 use agent_ebpf::{Connect, Counter, Head, Kind, TcpState};
-use aya_ebpf::{cty::c_void, helpers::bpf_probe_read_kernel, macros::btf_tracepoint, programs::BtfTracePointContext};
+use aya_ebpf::{
+    cty::c_void, helpers::bpf_probe_read_kernel, macros::btf_tracepoint, programs::BtfTracePointContext,
+};
 
 use super::field;
 use crate::{

@@ -110,6 +110,13 @@ impl Handle {
         }
     }
 
+    /// Hands over several.
+    pub fn send_all(&mut self, updates: impl IntoIterator<Item = Timeline>) {
+        for update in updates {
+            self.send(update);
+        }
+    }
+
     /// Hands over the agent's counters; the exporter adds `updates_dropped`. Never waits; newer ones replace those
     /// that were not sent yet.
     pub fn send_stats(&mut self, stats: AgentStats) {

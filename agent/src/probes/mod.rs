@@ -1,0 +1,192 @@
+//! Loads the probes once and arms them in two tiers: the sentinel for as long as the agent runs, the hot tier while
+//! some JVM has not come to its verdict.
+
+mod dispatch;
+mod maps;
+pub mod offsets;
+pub mod ring;
+
+use std::{
+    os::fd::{AsFd as _, AsRawFd as _},
+    time::{Duration, Instant},
+};
+
+use aya::{
+    Btf, Ebpf, EbpfLoader, VerifierLogLevel,
+    maps::{MapData, RingBuf},
+    programs::{BtfTracePoint, Program, ProgramError, tp_btf::BtfTracePointLink},
+};
+
+pub use self::maps::{Counters, Maps};
+use self::offsets::OffsetError;
+
+/// Rare events, always on.
+const SENTINEL: &[&str] =
+    &["sched_process_exec", "sched_process_exit", "task_newtask", "task_rename", "inet_sock_set_state"];
+/// On while some JVM is cold.
+const HOT: &[&str] = &["sys_enter", "sys_exit", "sched_switch"];
+
+/// The probes cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// The running kernel lacks something.
+    #[error(transparent)]
+    Offsets(#[from] OffsetError),
+    /// The kernel's BTF cannot be read by the loader.
+    #[error("{path} cannot be parsed: {0}", path = offsets::BTF_PATH)]
+    Btf(#[from] aya::BtfError),
+    /// The object or one of its maps was refused.
+    #[error("the probes were refused: {0}")]
+    Load(#[from] Box<aya::EbpfError>),
+    /// A program was refused.
+    #[error("probe {name} was refused: {}", evidence(.source))]
+    Program {
+        /// Its name, that of its tracepoint.
+        name: &'static str,
+        /// What the kernel said.
+        source: Box<ProgramError>,
+    },
+    /// A map is not what the agent expects.
+    #[error("map {name} of the probes: {source}")]
+    Map {
+        /// Its name.
+        name: &'static str,
+        /// What is wrong.
+        source: aya::maps::MapError,
+    },
+}
+
+fn evidence(error: &ProgramError) -> String {
+    match error {
+        ProgramError::LoadError { io_error, verifier_log } => {
+            let log = verifier_log.to_string();
+            let last: Vec<&str> = log.lines().rev().take(40).collect();
+            let last: Vec<&str> = last.into_iter().rev().collect();
+            format!("{io_error}; the verifier's last words: {}", last.join(" | "))
+        }
+        other => {
+            let mut text = other.to_string();
+            let mut source = std::error::Error::source(other);
+            while let Some(cause) = source {
+                text = format!("{text}: {cause}");
+                source = cause.source();
+            }
+            text
+        }
+    }
+}
+
+/// The loaded probes.
+pub struct Probes {
+    ebpf: Ebpf,
+    run_queue: bool,
+    _sentinel: Vec<BtfTracePointLink>,
+    hot: Hot,
+}
+
+#[derive(Default)]
+struct Hot {
+    links: Vec<BtfTracePointLink>,
+    since: Option<Instant>,
+    total: Duration,
+}
+
+impl Probes {
+    /// Loads all probes and arms the sentinel.
+    ///
+    /// # Errors
+    /// When the kernel lacks a structure, or refuses the object, a map or a program.
+    pub fn load() -> Result<(Self, Maps, RingBuf<MapData>), ProbeError> {
+        let offsets = maps::Shared(offsets::resolve()?);
+        let run_queue = offsets.0.task_run_delay != 0;
+        let ops = dispatch::table();
+        let btf = Btf::from_sys_fs()?;
+        let mut ebpf = EbpfLoader::new()
+            .btf(Some(&btf))
+            .verifier_log_level(VerifierLogLevel::DEBUG)
+            .override_global("OFFSETS", &offsets, true)
+            .override_global("SYSCALL_OPS", &ops[..], true)
+            .load(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/jcold-probes")))
+            .map_err(Box::new)?;
+        for &name in SENTINEL.iter().chain(HOT) {
+            program(&mut ebpf, name)?.load(name, &btf).map_err(|e| refused(name, e))?;
+        }
+        drop(btf);
+        let mut maps = Maps::take(&mut ebpf)?;
+        let ring = maps.ring.take().expect("taken once");
+        let sentinel = SENTINEL.iter().map(|&name| attach(&mut ebpf, name)).collect::<Result<_, _>>()?;
+        trim_heap();
+        Ok((Self { ebpf, run_queue, _sentinel: sentinel, hot: Hot::default() }, maps, ring))
+    }
+
+    /// Attaches the hot tier, if it is not.
+    ///
+    /// # Errors
+    /// When the kernel refuses to attach.
+    pub fn arm(&mut self) -> Result<(), ProbeError> {
+        if self.hot.since.is_none() {
+            self.hot.links =
+                HOT.iter().map(|&name| attach(&mut self.ebpf, name)).collect::<Result<_, _>>()?;
+            self.hot.since = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    /// Detaches the hot tier, if it is attached: a tenth of a millisecond for each BTF tracepoint.
+    pub fn disarm(&mut self) {
+        if let Some(since) = self.hot.since.take() {
+            self.hot.links.clear();
+            self.hot.total += since.elapsed();
+        }
+    }
+
+    /// Whether the kernel accounts the time that threads wait for a CPU (`CONFIG_SCHED_INFO`).
+    pub fn accounts_run_queue(&self) -> bool {
+        self.run_queue
+    }
+
+    /// Whether the hot tier is attached.
+    pub fn is_hot(&self) -> bool {
+        self.hot.since.is_some()
+    }
+
+    /// How long the hot tier was attached so far.
+    pub fn hot_time(&self) -> Duration {
+        self.hot.total + self.hot.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Runs that the kernel skipped because the same probe was running on that CPU (`recursion_misses`, Linux 5.12).
+    pub fn misses(&self) -> u64 {
+        let misses = |program: &Program| match program {
+            Program::BtfTracePoint(program) => {
+                maps::fdinfo(program.fd().ok()?.as_fd().as_raw_fd(), "recursion_misses")
+            }
+            _ => None,
+        };
+        self.ebpf.programs().filter_map(|(_, program)| misses(program)).sum()
+    }
+}
+
+/// The kernel's BTF takes some 80 MB while it is parsed; glibc would keep them.
+fn trim_heap() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: malloc_trim has no preconditions.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+fn program<'a>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut BtfTracePoint, ProbeError> {
+    let program = ebpf.program_mut(name).expect("every name of the tiers is a program of the object");
+    program.try_into().map_err(|e| refused(name, e))
+}
+
+fn attach(ebpf: &mut Ebpf, name: &'static str) -> Result<BtfTracePointLink, ProbeError> {
+    let program = program(ebpf, name)?;
+    let id = program.attach().map_err(|e| refused(name, e))?;
+    program.take_link(id).map_err(|e| refused(name, e))
+}
+
+fn refused(name: &'static str, source: ProgramError) -> ProbeError {
+    ProbeError::Program { name, source: Box::new(source) }
+}

@@ -1,0 +1,99 @@
+//! Where the running kernel keeps what the probes read, from its BTF.
+
+use agent_ebpf::Offsets;
+use btf::{Btf, Struct, Type};
+
+/// The kernel's description of its own types.
+pub const BTF_PATH: &str = "/sys/kernel/btf/vmlinux";
+
+/// A kernel whose structures are not as the probes need them.
+#[derive(Debug, thiserror::Error)]
+pub enum OffsetError {
+    /// The description cannot be read.
+    #[error("{BTF_PATH} cannot be parsed: {0}")]
+    Unreadable(btf::Error),
+    /// A structure or member is missing.
+    #[error("this kernel's BTF has no {structure}.{path}")]
+    Missing {
+        /// The structure.
+        structure: &'static str,
+        /// Its member, with dots.
+        path: &'static str,
+    },
+}
+
+/// Resolves all offsets.
+///
+/// # Errors
+/// When the BTF cannot be read, or lacks a member that the probes cannot do without. `sched_info.run_delay` is not
+/// one of those: its offset is then 0.
+pub fn resolve() -> Result<Offsets, OffsetError> {
+    let btf = Btf::from_file(BTF_PATH).map_err(OffsetError::Unreadable)?;
+    let task = |path| offset(&btf, "task_struct", path);
+    let sock = |path| offset(&btf, "sock", path);
+    let regs = |path| offset(&btf, "pt_regs", path);
+    #[cfg(target_arch = "x86_64")]
+    let (regs_nr, regs_arg) = (regs("orig_ax")?, [regs("di")?, regs("si")?, regs("dx")?]);
+    #[cfg(target_arch = "aarch64")]
+    let (regs_nr, regs_arg) = {
+        // x0 holds the result at a syscall's exit; its first argument is kept in orig_x0 (arch/arm64/include/asm/ptrace.h).
+        let x0 = regs("user_regs.regs")?;
+        (regs("syscallno")?, [regs("orig_x0")?, x0 + 8, x0 + 16])
+    };
+    Ok(Offsets {
+        task_pid: task("pid")?,
+        task_tgid: task("tgid")?,
+        task_cpu: task("se.sum_exec_runtime")?,
+        task_run_delay: task("sched_info.run_delay").unwrap_or(0),
+        task_exit_code: task("exit_code")?,
+        task_signal: task("signal")?,
+        signal_live: offset(&btf, "signal_struct", "live")?,
+        sock_family: sock("__sk_common.skc_family")?,
+        sock_local_port: sock("__sk_common.skc_num")?,
+        sock_peer_port: sock("__sk_common.skc_dport")?,
+        sock_local_v4: sock("__sk_common.skc_rcv_saddr")?,
+        sock_peer_v4: sock("__sk_common.skc_daddr")?,
+        sock_local_v6: sock("__sk_common.skc_v6_rcv_saddr")?,
+        sock_peer_v6: sock("__sk_common.skc_v6_daddr")?,
+        sock_protocol: sock("sk_protocol")?,
+        regs_nr,
+        regs_arg,
+        epoll_event_size: size_u32::<libc::epoll_event>(),
+        epoll_event_data: offset_u32(std::mem::offset_of!(libc::epoll_event, u64)),
+    })
+}
+
+fn offset(btf: &Btf, structure: &'static str, path: &'static str) -> Result<u32, OffsetError> {
+    let missing = || OffsetError::Missing { structure, path };
+    let mut ty = btf.get_type_by_name(structure).map_err(|_| missing())?.base_type.clone();
+    let mut bits = 0;
+    for name in path.split('.') {
+        let (Type::Struct(members) | Type::Union(members)) = &ty else { return Err(missing()) };
+        let (at, type_id) = member(btf, members, name).ok_or_else(missing)?;
+        bits += at;
+        ty = btf.get_type_by_id(type_id).map_err(|_| missing())?.base_type.clone();
+    }
+    Ok(bits / 8)
+}
+
+/// Offset in bits and type of a member, through anonymous structs and unions.
+fn member(btf: &Btf, members: &Struct, name: &str) -> Option<(u32, u32)> {
+    members.members.iter().find_map(|m| match m.name.as_deref() {
+        Some(own) if own == name => Some((m.offset, m.type_id)),
+        None | Some("") => {
+            let inner = btf.get_type_by_id(m.type_id).ok()?;
+            let (Type::Struct(inner) | Type::Union(inner)) = &inner.base_type else { return None };
+            let (at, type_id) = member(btf, inner, name)?;
+            Some((m.offset + at, type_id))
+        }
+        Some(_) => None,
+    })
+}
+
+fn size_u32<T>() -> u32 {
+    offset_u32(size_of::<T>())
+}
+
+fn offset_u32(value: usize) -> u32 {
+    u32::try_from(value).expect("a few bytes")
+}

@@ -1,0 +1,197 @@
+//! One JVM that is followed.
+
+use std::{
+    fs::File,
+    io::{BufWriter, Write as _},
+    path::PathBuf,
+};
+
+use proto::v1;
+use timeline::{Builder, Counts, Event, Start, What, recording};
+
+use crate::events::{Decoder, raw::Record};
+
+/// Where a JVM stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Between exec and its verdict.
+    Cold,
+    /// It has its verdict; only its end is waited for.
+    Observed,
+    /// It has exited.
+    Exited { at_ns: u64 },
+}
+
+pub struct Followed {
+    pub pid: u32,
+    /// As the probes noted it; 0 when they did not see it.
+    pub exec_ns: u64,
+    pub decoder: Decoder,
+    state: State,
+    /// What the probes had made when they were last asked.
+    pub made: Counts,
+    builder: Builder,
+    recorder: Option<Recorder>,
+    delivered: u64,
+    /// What an earlier agent had counted.
+    before: Counts,
+    /// Misses of all probes when this JVM was first counted.
+    misses_before: Option<u64>,
+    /// Spans of CPU are still being booked.
+    settling_until_ns: u64,
+}
+
+impl Followed {
+    pub fn new(pid: u32, exec_ns: u64, builder: Builder, recorder: Option<Recorder>) -> Self {
+        Self {
+            pid,
+            exec_ns,
+            decoder: Decoder::default(),
+            state: State::Cold,
+            made: Counts::default(),
+            before: builder.counts(),
+            builder,
+            recorder,
+            delivered: 0,
+            misses_before: None,
+            settling_until_ns: 0,
+        }
+    }
+
+    /// Takes a record of this process.
+    pub fn take(&mut self, record: &Record) {
+        self.delivered += 1;
+        if let Record::ProcessExited(_) | Record::ProcessReplaced(_) = record {
+            self.state = State::Exited { at_ns: crate::clock::boot_ns() };
+        }
+        let Self { decoder, builder, recorder, .. } = self;
+        decoder.decode(record, |event| {
+            if let Some(recorder) = recorder {
+                recorder.write(&event);
+            }
+            builder.apply(&event);
+        });
+    }
+
+    /// Takes an event that no probe made.
+    pub fn apply(&mut self, event: &Event) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.write(event);
+        }
+        self.builder.apply(event);
+    }
+
+    pub fn named(&mut self, tid: u32, name: String, at_ns: u64) {
+        self.apply(&Event { at_ns, tid, what: What::ThreadNamed { name } });
+    }
+
+    pub fn missed(&mut self, at_ns: u64, reason: &str) {
+        let what = What::Missed { length_ns: 0, reason: reason.to_owned() };
+        self.apply(&Event { at_ns, tid: self.pid, what });
+    }
+
+    pub fn builder_tick(&mut self, now_ns: u64) {
+        self.settle_counts();
+        if self.is_busy() {
+            self.builder.tick(now_ns);
+        }
+        if self.state == State::Observed && now_ns > self.settling_until_ns {
+            self.settling_until_ns = 0;
+        }
+    }
+
+    /// Compares what was made with what arrived. Records that were made after the probes were asked may have arrived
+    /// too; they count the next time.
+    fn settle_counts(&mut self) {
+        if self.state == State::Observed {
+            return;
+        }
+        let Counts { produced, dropped, misses, .. } = self.made;
+        let misses_before = *self.misses_before.get_or_insert(misses);
+        self.builder.counted(Counts {
+            produced: self.before.produced + produced,
+            dropped: self.before.dropped + dropped,
+            delivered: self.before.delivered + self.delivered.min(produced.saturating_sub(dropped)),
+            misses: self.before.misses + misses.saturating_sub(misses_before),
+        });
+    }
+
+    /// Nothing more is watched but the end.
+    pub fn observed(&mut self, now_ns: u64) {
+        self.builder.finish(now_ns);
+        self.decoder = Decoder::default();
+        self.state = match self.state {
+            State::Exited { at_ns } => State::Exited { at_ns },
+            _ => State::Observed,
+        };
+        self.settling_until_ns = now_ns;
+    }
+
+    /// Ends the timeline: all of it that no update took away, and the last update.
+    pub fn finish(&mut self, now_ns: u64) -> (v1::Timeline, Option<v1::Timeline>) {
+        self.settle_counts();
+        self.builder.finish(now_ns);
+        let whole = self.builder.snapshot();
+        (whole, self.builder.update(now_ns, true))
+    }
+
+    pub fn update(&mut self, now_ns: u64) -> Option<v1::Timeline> {
+        self.builder.update(now_ns, self.state == State::Observed)
+    }
+
+    pub fn is_cold(&self) -> bool {
+        self.state == State::Cold
+    }
+
+    pub fn is_busy(&self) -> bool {
+        self.state != State::Observed || self.settling_until_ns != 0
+    }
+
+    pub fn has_verdict(&self) -> bool {
+        self.builder.has_verdict()
+    }
+
+    pub fn has_exited(&self) -> bool {
+        matches!(self.state, State::Exited { .. })
+    }
+
+    pub fn exited_before(&self, at_ns: u64) -> bool {
+        matches!(self.state, State::Exited { at_ns: exited } if exited < at_ns)
+    }
+
+    pub fn user_requests(&self) -> u64 {
+        self.builder.user_requests()
+    }
+}
+
+/// Writes events to a file as they come.
+pub struct Recorder {
+    path: PathBuf,
+    /// `None` once it failed.
+    file: Option<BufWriter<File>>,
+}
+
+impl Recorder {
+    pub fn create(path: PathBuf, start: &Start) -> Option<Self> {
+        let file = match File::create(&path) {
+            Ok(file) => Some(BufWriter::new(file)),
+            Err(error) => {
+                tracing::error!(path = %path.display(), %error, "cannot record");
+                return None;
+            }
+        };
+        let mut recorder = Self { path, file };
+        recorder.write(start);
+        Some(recorder)
+    }
+
+    fn write<T: serde::Serialize>(&mut self, value: &T) {
+        let Some(file) = &mut self.file else { return };
+        let written =
+            recording::line(value).map_err(Into::into).and_then(|line| file.write_all(line.as_bytes()));
+        if let Err(error) = written {
+            tracing::error!(path = %self.path.display(), %error, "recording stopped");
+            self.file = None;
+        }
+    }
+}

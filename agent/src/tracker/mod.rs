@@ -1,0 +1,415 @@
+//! One task owns the ring buffer, the probes and all timelines.
+
+mod followed;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+};
+
+use agent_ebpf::{Thread, role};
+use aya::maps::{MapData, RingBuf};
+use proto::v1;
+use timeline::{Builder, Counts, Event, Start, StartJvm, ThreadClasses, What};
+
+use self::followed::Followed;
+use crate::{
+    clock::{TimeAnchor, boot_ns},
+    events::raw::{self, Record},
+    identity::{self, Node, Proc, Task},
+    probes::{Counters, Maps, ProbeError, Probes},
+};
+
+/// A process that has exited is kept so long for the last records of its threads.
+const LINGER_NS: u64 = 250_000_000;
+
+/// What the tracker is told at its start.
+pub struct Config {
+    /// The node.
+    pub node: Node,
+    /// Its processes.
+    pub proc: Proc,
+    /// Classes of threads.
+    pub classes: ThreadClasses,
+    /// Only JVMs that descend from this process; all when `None`.
+    pub below: Option<u32>,
+    /// Writes the events of each JVM to this file; a second JVM's to the same name with `.2`.
+    pub record: Option<PathBuf>,
+}
+
+/// Watches JVMs from exec to their verdict.
+pub struct Tracker {
+    config: Config,
+    probes: Probes,
+    maps: Maps,
+    followed: BTreeMap<u32, Followed>,
+    /// Programs that took a process over while it was a JVM, by its id and start.
+    programs: HashMap<(u32, u64), u32>,
+    anchor: TimeAnchor,
+    delivered: u64,
+    recordings: usize,
+    /// JVMs that were found to run already and wait for what an earlier agent knew of them.
+    candidates: Vec<Late>,
+}
+
+/// A JVM that was running before the agent was.
+#[derive(Clone, Debug)]
+pub struct Late {
+    /// Process id.
+    pub pid: u32,
+    /// Identity of its timeline.
+    pub id: String,
+    start_ns: u64,
+}
+
+/// A timeline that is over.
+pub struct Finished {
+    /// All of it that was not taken away by [`Tracker::updates`].
+    pub timeline: v1::Timeline,
+    /// What has changed since the last [`Tracker::updates`].
+    pub update: Option<v1::Timeline>,
+}
+
+/// Numbers for people who watch the agent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Status {
+    /// Whether the hot tier is attached.
+    pub hot: bool,
+    /// How long it was attached, nanoseconds.
+    pub hot_ns: u64,
+    /// JVMs between exec and their verdict.
+    pub cold_jvms: u64,
+    /// JVMs with a timeline that is not over.
+    pub jvms: u64,
+    /// Records that reached the agent.
+    pub delivered: u64,
+    /// What the probes counted.
+    pub counters: Counters,
+    /// Runs that the kernel skipped.
+    pub misses: u64,
+    /// Kernel memory of the maps, bytes.
+    pub map_bytes: u64,
+}
+
+impl Tracker {
+    /// Takes over the loaded probes.
+    pub fn new(config: Config, probes: Probes, maps: Maps) -> Self {
+        Self {
+            config,
+            probes,
+            maps,
+            followed: BTreeMap::new(),
+            programs: HashMap::new(),
+            anchor: TimeAnchor::now(),
+            delivered: 0,
+            recordings: 0,
+            candidates: Vec::new(),
+        }
+    }
+
+    /// Follows the JVMs that run already, and returns them; [`Tracker::adopt`] begins their timelines.
+    ///
+    /// # Errors
+    /// When the hot tier cannot be attached.
+    pub fn find_running(&mut self) -> Result<Vec<Late>, ProbeError> {
+        for pid in self.config.proc.pids() {
+            if self.config.proc.libjvm(pid).is_none() || self.followed.contains_key(&pid) {
+                continue;
+            }
+            let Some((_, ticks)) = self.config.proc.parent_and_start(pid) else { continue };
+            let id = self.config.node.timeline_id(pid, ticks, 0);
+            self.candidates.push(Late { pid, id, start_ns: Proc::start_ns(ticks) });
+        }
+        if !self.candidates.is_empty() {
+            self.probes.arm()?;
+        }
+        for late in &self.candidates {
+            if let Err(error) = self.maps.follow(late.pid) {
+                tracing::warn!(pid = late.pid, %error, "a running JVM cannot be followed");
+            }
+            let now = boot_ns();
+            for task in self.config.proc.tasks(late.pid) {
+                add_thread(&mut self.maps, late.pid, &task, now, (task.cpu_ns, task.run_queue_ns));
+            }
+            for fd in self.config.proc.accepted(late.pid) {
+                // A full map leaves the connection unknown, as any that is not followed.
+                let _ = self.maps.add_socket(late.pid, fd, role::ACCEPTED);
+            }
+        }
+        Ok(self.candidates.clone())
+    }
+
+    /// Begins or resumes the timelines of the JVMs that were running already; `known` holds what an earlier agent had
+    /// told, by timeline.
+    pub fn adopt(&mut self, known: &HashMap<String, v1::Timeline>) {
+        let now = boot_ns();
+        for late in std::mem::take(&mut self.candidates) {
+            let mut start = self.start(late.pid, late.id.clone(), late.start_ns);
+            (start.late, start.hot_ns) = (true, Some(now));
+            let builder = match known.get(&late.id) {
+                Some(known) => Builder::resume(start.clone(), self.config.classes.clone(), known, now),
+                None => Builder::new(start.clone(), self.config.classes.clone()),
+            };
+            let mut followed = Followed::new(late.pid, 0, builder, self.recorder(&start));
+            for fd in self.config.proc.accepted(late.pid) {
+                followed.decoder.adopt(fd);
+                followed.apply(&Event { at_ns: now, tid: late.pid, what: What::Adopted { fd } });
+            }
+            for task in self.config.proc.tasks(late.pid) {
+                followed.named(task.tid, task.name, now);
+            }
+            self.followed.insert(late.pid, followed);
+            self.verdicts(now);
+        }
+    }
+
+    /// Takes every record that is in the ring buffer.
+    ///
+    /// # Errors
+    /// When the hot tier cannot be attached for a new JVM.
+    pub fn drain(&mut self, ring: &mut RingBuf<MapData>) -> Result<(), ProbeError> {
+        while let Some(bytes) = ring.next() {
+            let Some((head, record)) = raw::decode(&bytes) else {
+                tracing::error!(
+                    bytes = bytes.len(),
+                    "a record of an unknown kind: agent and probes do not match"
+                );
+                continue;
+            };
+            self.delivered += 1;
+            match &record {
+                Record::JvmSeen(seen) => {
+                    let (exec_ns, exec_cpu_ns) = (seen.exec_ns, seen.exec_cpu_ns);
+                    let name = raw::text(&seen.comm);
+                    self.jvm_seen(head.tgid, (head.tid, name, head.at_ns), exec_ns, exec_cpu_ns)?;
+                }
+                Record::ProcessReplaced(_) => {
+                    if let Some((_, ticks)) = self.config.proc.parent_and_start(head.tgid) {
+                        *self.programs.entry((head.tgid, ticks)).or_default() += 1;
+                    }
+                }
+                _ => {}
+            }
+            if let Some(followed) = self.followed.get_mut(&head.tgid) {
+                followed.take(&record);
+            }
+        }
+        Ok(())
+    }
+
+    fn jvm_seen(
+        &mut self,
+        pid: u32,
+        (tid, name, at_ns): (u32, String, u64),
+        exec_ns: u64,
+        exec_cpu_ns: u64,
+    ) -> Result<(), ProbeError> {
+        let wanted = self.config.below.is_none_or(|below| self.config.proc.descends(pid, below));
+        // A process that has gone again can no longer show its libjvm.so; its threads' names stand for it.
+        let is_jvm = self.config.proc.libjvm(pid).is_some() || !self.config.proc.exists(pid);
+        if !wanted || !is_jvm {
+            tracing::debug!(pid, wanted, is_jvm, "not followed");
+            if let Err(error) = self.maps.unfollow(pid) {
+                tracing::warn!(pid, %error, "cannot be left alone");
+            }
+            return Ok(());
+        }
+        self.probes.arm()?;
+        let hot_ns = boot_ns();
+        let (_, ticks) = self.config.proc.parent_and_start(pid).unwrap_or((0, 0));
+        let programs = self.programs.get(&(pid, ticks)).copied().unwrap_or(0);
+        let id = self.config.node.timeline_id(pid, ticks, programs);
+        let seen = exec_ns != 0;
+        let begin_ns = if seen { exec_ns } else { Proc::start_ns(ticks) };
+        let mut start = self.start(pid, id, begin_ns);
+        (start.armed_before_exec, start.late, start.hot_ns) = (seen, !seen, Some(hot_ns));
+        let builder = Builder::new(start.clone(), self.config.classes.clone());
+        let mut followed = Followed::new(pid, exec_ns, builder, self.recorder(&start));
+        for task in self.config.proc.tasks(pid) {
+            // What the first thread used before exec is not the JVM's.
+            let used = if task.tid == pid { exec_cpu_ns } else { 0 };
+            if !add_thread(&mut self.maps, pid, &task, begin_ns, (used, 0)) {
+                followed.missed(hot_ns, "the table of threads is full");
+            }
+            followed.named(task.tid, task.name, at_ns);
+        }
+        followed.named(tid, name, at_ns);
+        tracing::info!(pid, main = ?start.jvm.main, "following a JVM");
+        self.followed.insert(pid, followed);
+        Ok(())
+    }
+
+    fn start(&self, pid: u32, id: String, exec_ns: u64) -> Start {
+        let proc = &self.config.proc;
+        Start {
+            id,
+            node: self.config.node.name.clone(),
+            exec_ns,
+            wall_offset_ns: self.anchor.offset_ns(),
+            run_queue: self.probes.accounts_run_queue(),
+            jvm: StartJvm {
+                pid,
+                container_pid: proc.container_pid(pid),
+                executable: proc.executable(pid).unwrap_or_default(),
+                main: proc.command(pid).as_deref().and_then(identity::main_of),
+                libjvm: proc.libjvm(pid).unwrap_or_default(),
+            },
+            pod: proc.cgroup(pid).as_deref().and_then(identity::container),
+            ..Start::default()
+        }
+    }
+
+    fn recorder(&mut self, start: &Start) -> Option<followed::Recorder> {
+        let path = self.config.record.as_ref()?;
+        self.recordings += 1;
+        let path = match self.recordings {
+            1 => path.clone(),
+            n => PathBuf::from(format!("{}.{n}", path.display())),
+        };
+        followed::Recorder::create(path, start)
+    }
+
+    /// Lets time pass, and returns the timelines that are over.
+    pub fn tick(&mut self) -> Vec<Finished> {
+        let now = boot_ns();
+        for followed in self.followed.values_mut() {
+            followed.builder_tick(now);
+        }
+        self.verdicts(now);
+        let over: Vec<u32> = self
+            .followed
+            .iter()
+            .filter(|(_, followed)| followed.exited_before(now.saturating_sub(LINGER_NS)))
+            .map(|(pid, _)| *pid)
+            .collect();
+        let finished = over.into_iter().filter_map(|pid| self.finish(pid)).collect();
+        if !self.followed.values().any(Followed::is_cold) {
+            self.probes.disarm();
+        }
+        finished
+    }
+
+    /// Leaves alone what has come to its verdict.
+    fn verdicts(&mut self, now: u64) {
+        let decided: Vec<u32> = self
+            .followed
+            .iter()
+            .filter(|(_, f)| f.is_cold() && f.has_verdict())
+            .map(|(pid, _)| *pid)
+            .collect();
+        for pid in decided {
+            self.sweep(pid);
+            if let Err(error) = self.maps.unfollow(pid) {
+                tracing::warn!(pid, %error, "cannot be left alone");
+            }
+            let Some(followed) = self.followed.get_mut(&pid) else { continue };
+            for fd in followed.decoder.fds() {
+                self.maps.remove_socket(pid, fd);
+            }
+            followed.observed(now);
+        }
+    }
+
+    /// Reports what the threads of a process have used and the probes have not told yet, and forgets the threads.
+    fn sweep(&mut self, pid: u32) {
+        let Some(followed) = self.followed.get_mut(&pid) else { return };
+        let now = boot_ns();
+        for task in self.config.proc.tasks(pid) {
+            let Some(thread) = self.maps.thread(task.tid).filter(|thread| thread.tgid == pid) else {
+                continue;
+            };
+            self.maps.remove_thread(task.tid);
+            let what = What::ThreadCpu {
+                start_ns: thread.start_ns,
+                cpu_ns: task.cpu_ns.saturating_sub(thread.cpu_base_ns),
+                run_queue_ns: task.run_queue_ns.saturating_sub(thread.run_queue_base_ns),
+            };
+            // A thread that is off its CPU ended its span when it left it.
+            let end_ns = if task.cpu_ns > thread.cpu_ns { now } else { thread.off_ns.max(thread.start_ns) };
+            followed.apply(&Event { at_ns: end_ns, tid: task.tid, what });
+        }
+    }
+
+    /// Notes how much the probes have made of each process by now. What they had made has been delivered once the
+    /// ring buffer is drained after this.
+    pub fn count(&mut self) {
+        let misses = self.probes.misses();
+        for (pid, followed) in &mut self.followed {
+            if let Some(entry) = self.maps.process(*pid)
+                && entry.exec_ns == followed.exec_ns
+            {
+                followed.made =
+                    Counts { produced: entry.produced, dropped: entry.dropped, delivered: 0, misses };
+            }
+        }
+    }
+
+    fn finish(&mut self, pid: u32) -> Option<Finished> {
+        let mut followed = self.followed.remove(&pid)?;
+        self.maps.forget(pid, followed.exec_ns);
+        for fd in followed.decoder.fds() {
+            self.maps.remove_socket(pid, fd);
+        }
+        let (timeline, update) = followed.finish(boot_ns());
+        Some(Finished { timeline, update })
+    }
+
+    /// Ends all timelines, as the agent or the command is ending. What still runs keeps running.
+    pub fn finish_all(&mut self) -> Vec<Finished> {
+        let pids: Vec<u32> = self.followed.keys().copied().collect();
+        for &pid in &pids {
+            self.sweep(pid);
+        }
+        pids.into_iter().filter_map(|pid| self.finish(pid)).collect()
+    }
+
+    /// What has changed in each timeline since the last call.
+    pub fn updates(&mut self) -> Vec<v1::Timeline> {
+        let now = boot_ns();
+        self.followed.values_mut().filter_map(|followed| followed.update(now)).collect()
+    }
+
+    /// Most user requests that any JVM has answered.
+    pub fn user_requests(&self) -> u64 {
+        self.followed.values().map(Followed::user_requests).max().unwrap_or(0)
+    }
+
+    /// Whether there is anything that time changes.
+    pub fn is_busy(&self) -> bool {
+        self.followed.values().any(Followed::is_busy)
+    }
+
+    /// Whether a JVM has exited whose last records may still come.
+    pub fn has_exited(&self) -> bool {
+        self.followed.values().any(Followed::has_exited)
+    }
+
+    /// Numbers for people who watch the agent.
+    pub fn status(&self) -> Status {
+        Status {
+            hot: self.probes.is_hot(),
+            hot_ns: u64::try_from(self.probes.hot_time().as_nanos()).unwrap_or(u64::MAX),
+            cold_jvms: self.followed.values().filter(|followed| followed.is_cold()).count() as u64,
+            jvms: self.followed.len() as u64,
+            delivered: self.delivered,
+            counters: self.maps.counters(),
+            misses: self.probes.misses(),
+            map_bytes: self.maps.memory_bytes(),
+        }
+    }
+}
+
+/// Accounts a thread from `start_ns` on, at which it had used `(cpu, run queue)`. Whether there was room.
+fn add_thread(maps: &mut Maps, tgid: u32, task: &Task, start_ns: u64, used: (u64, u64)) -> bool {
+    let thread = Thread {
+        start_ns,
+        off_ns: start_ns,
+        cpu_base_ns: used.0,
+        cpu_ns: used.0,
+        run_queue_base_ns: used.1,
+        run_queue_ns: used.1,
+        tgid,
+        exiting: 0,
+    };
+    maps.add_thread(task.tid, thread).is_ok()
+}
