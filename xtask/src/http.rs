@@ -114,8 +114,7 @@ pub fn free_port() -> Result<u16> {
     Ok(listener.local_addr().context("find a free port")?.port())
 }
 
-/// A free port of four digits from 8080 on, as services have in production: the kernel keeps 15 bytes of a thread's
-/// name, and with five digits nothing is left of what tells Tomcat's threads apart.
+/// A free port from 8080 on, where one looks for a service.
 pub fn free_service_port() -> Result<u16> {
     (8080..=9999)
         .find(|&port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok())

@@ -72,7 +72,7 @@ fn a_jvm_that_ends_before_it_listens_has_a_timeline_of_what_was_seen() -> Result
 #[test]
 fn a_jvm_that_fails_keeps_its_exit_code() -> Result<()> {
     let java = jdk::choose()?.java();
-    let (timeline, code) = traced(&[text(&java)?, "-jar", "no-such.jar"])?;
+    let (timeline, code) = traced(&[text(&java)?, "no.such.Main"])?;
     assert_eq!(code, Some(1));
     assert_eq!(timeline.value["exit"]["code"], 1);
     Ok(())
