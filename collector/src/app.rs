@@ -112,16 +112,8 @@ impl App {
         tasks.spawn(async move {
             axum::serve(self.http, scrapes).with_graceful_shutdown(stopped).await.map_err(AppError::Http)
         });
-        let (store, writer, stopped) = (self.store, self.writer, stop.clone());
-        tasks.spawn(async move {
-            // The writer closes last of all connections, and so leaves one plain file.
-            let readers = async {
-                stopped.cancelled().await;
-                store.close().await;
-            };
-            let (written, ()) = tokio::join!(writer.run(), readers);
-            Ok(written?)
-        });
+        let (store, writer) = (self.store, self.writer);
+        tasks.spawn(async move { Ok(writer.run(store).await?) });
         Ok(Running { grpc, http, stop, tasks })
     }
 }

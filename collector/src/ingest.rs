@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::metrics::Counters;
-use crate::store::{Outcome, StoreError, Update, Writer};
+use crate::store::{Outcome, Store, StoreError, Update, Writer};
 
 /// Updates that wait for the writer, over all streams; a full channel makes the streams, and so the agents, wait.
 const WAITING_UPDATES: usize = 1024;
@@ -66,12 +66,14 @@ pub fn new(
 // === impl WriterTask ===
 
 impl WriterTask {
-    /// Writes until every stream and the service are gone, then closes the database.
-    pub async fn run(mut self) -> Result<(), StoreError> {
+    /// Writes until every stream and the service are gone, then closes the database: the writer last of all
+    /// connections, because only the last one merges the write-ahead log, and readers cannot.
+    pub async fn run(mut self, readers: Store) -> Result<(), StoreError> {
         let mut batch = Vec::with_capacity(BATCH_UPDATES);
         while self.jobs.recv_many(&mut batch, BATCH_UPDATES).await > 0 {
             self.commit(&mut batch).await;
         }
+        readers.close().await;
         self.writer.close().await
     }
 

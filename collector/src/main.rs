@@ -1,6 +1,7 @@
 //! `jcold-collector`: stores timelines and answers questions about them.
 #![forbid(unsafe_code)]
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -17,11 +18,16 @@ const DRAIN_BOUND: Duration = Duration::from_secs(10);
 async fn main() -> ExitCode {
     let config = Config::parse();
     let filter = EnvFilter::try_from_env("JCOLD_LOG").unwrap_or_else(|_| EnvFilter::new("info,sqlx=warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_target(false)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .init();
     match run(&config).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("jcold-collector: {error:#}");
+            eprintln!("jcold-collector: {error}");
             ExitCode::FAILURE
         }
     }

@@ -40,7 +40,10 @@ pub(super) async fn check(path: &Path) -> Result<Found, StoreError> {
     }
     match integrity(path).await {
         Ok(verdict) if verdict == "ok" => Ok(Found::Ours),
-        Ok(detail) => Err(StoreError::Corrupt { path: path.into(), detail }),
+        Ok(findings) => {
+            let detail = findings.lines().last().unwrap_or_default().to_owned();
+            Err(StoreError::Corrupt { path: path.into(), detail })
+        }
         Err(error) => Err(StoreError::Corrupt { path: path.into(), detail: error.to_string() }),
     }
 }
