@@ -4,12 +4,19 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+const EXAMPLES: &str = "\
+Examples:
+  jcold get timelines --since 1h             the last hour's, newest first
+  jcold get timelines -n shop -o wide        of one namespace, with pods and routes
+  jcold describe timeline 6f1d0c2a           one, whole; the beginning of its id is enough
+  jcold get timeline 6f1d0c2a -o json        the same for a program
+
+Exit status: 0 on success, 1 when the collector cannot be reached or does not have what was
+asked for, 2 when the command line is wrong.";
+
 /// Shows the cold starts of JVMs: when each milestone came, who paid, and what the first request cost.
-///
-/// Exit status: 0 on success, 1 when the collector cannot be reached or does not have what was asked for, 2 when the
-/// command line is wrong.
 #[derive(Debug, Parser)]
-#[command(name = "jcold", version, max_term_width = 100)]
+#[command(name = "jcold", version, after_help = EXAMPLES)]
 pub struct Cli {
     /// Address of the collector.
     #[arg(
