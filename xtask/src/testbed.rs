@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
 use crate::http;
@@ -14,9 +15,11 @@ use crate::process::Process;
 use crate::service::{Options, Service};
 use crate::setup::{self, Purpose};
 use crate::timeline::Collector;
-use crate::{repo, step, stub};
+use crate::{repo, step, stub, wait};
 
 const ARM_BOUND: Duration = Duration::from_secs(30);
+/// Longest wait for other testbeds: a few end-to-end tests of other processes.
+const TURN_BOUND: Duration = Duration::from_mins(10);
 const COLLECTOR_BOUND: Duration = Duration::from_secs(20);
 
 /// A testbed without its service: the agent is armed before any JVM starts. Dropping it ends every process of it.
@@ -186,14 +189,21 @@ impl Turn {
     pub fn take() -> Result<Self> {
         let path = repo::target().join("testbed.lock");
         fs::create_dir_all(repo::target()).with_context(|| repo::target().display().to_string())?;
-        let open = || File::create(&path).with_context(|| path.display().to_string());
-        if let Ok(lock) = Flock::lock(open()?, FlockArg::LockExclusiveNonblock) {
-            return Ok(Self { _lock: lock });
-        }
-        step::say("wait", "another testbed is running");
-        let lock = Flock::lock(open()?, FlockArg::LockExclusive)
-            .map_err(|(_, error)| error)
-            .context("lock the testbed")?;
+        let mut said = false;
+        // Not one blocking call: that would not end on Ctrl-C.
+        let lock = wait::until("turn of this testbed", Duration::from_millis(200), TURN_BOUND, || {
+            let file = File::create(&path).with_context(|| path.display().to_string())?;
+            match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                Ok(lock) => Ok(Some(lock)),
+                Err((_, Errno::EWOULDBLOCK)) => {
+                    if !std::mem::replace(&mut said, true) {
+                        step::say("wait", "another testbed is running");
+                    }
+                    Ok(None)
+                }
+                Err((_, error)) => Err(error).with_context(|| format!("lock {}", path.display())),
+            }
+        })?;
         Ok(Self { _lock: lock })
     }
 }
