@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proto::address::AddressError;
+use proto::address::{AddressError, cause, reason};
 use proto::v1::query_service_client::QueryServiceClient;
 use proto::v1::{GetTimelineRequest, ListTimelinesRequest, ListTimelinesResponse, Timeline, TimelineFilter};
 use tonic::transport::Channel;
@@ -46,7 +46,7 @@ pub enum ClientError {
         collector: String,
     },
     /// The collector refused or failed.
-    #[error("the collector at {collector} says: {}", one_line(status))]
+    #[error("the collector at {collector} says: {}", reason(status))]
     Refused {
         /// Its address.
         collector: String,
@@ -60,14 +60,11 @@ pub enum ClientError {
 impl Client {
     /// Connects.
     pub async fn connect(collector: &str) -> Result<Self, ClientError> {
-        let channel =
-            proto::address::endpoint(collector)?.timeout(TIMEOUT).connect().await.map_err(|error| {
-                let mut cause: &dyn std::error::Error = &error;
-                while let Some(source) = cause.source() {
-                    cause = source;
-                }
-                ClientError::Away { collector: collector.to_owned(), reason: cause.to_string() }
-            })?;
+        let endpoint = proto::address::endpoint(collector)?.timeout(TIMEOUT);
+        let channel = endpoint
+            .connect()
+            .await
+            .map_err(|error| ClientError::Away { collector: collector.to_owned(), reason: cause(&error) })?;
         let query = QueryServiceClient::new(channel).max_decoding_message_size(proto::MESSAGE_LIMIT_BYTES);
         Ok(Self { collector: collector.to_owned(), query })
     }
@@ -109,9 +106,4 @@ impl Client {
     fn refused(&self, status: Status) -> ClientError {
         ClientError::Refused { collector: self.collector.clone(), status: Box::new(status) }
     }
-}
-
-fn one_line(status: &Status) -> String {
-    let message = if status.message().is_empty() { status.code().description() } else { status.message() };
-    message.split_whitespace().collect::<Vec<_>>().join(" ")
 }

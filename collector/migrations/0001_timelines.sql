@@ -15,11 +15,19 @@ CREATE TABLE timelines (
     ready_ns INTEGER,
     first_request_ns INTEGER,
     updated_at_ns INTEGER NOT NULL,
-    -- Encoded Timeline without intervals, requests and connections. Before the body, so that reading it leaves the
-    -- body's pages alone.
-    summary BLOB NOT NULL,
-    -- Encoded Timeline, whole.
-    body BLOB NOT NULL
+    -- Chunks that hold the timeline.
+    chunks INTEGER NOT NULL,
+    -- Encoded Timeline without intervals, requests and connections.
+    summary BLOB NOT NULL
+) STRICT;
+
+-- The whole timelines. Encoded updates one after the other are the encoded whole, so an update is appended as it came,
+-- at a cost that does not grow with the timeline.
+CREATE TABLE chunks (
+    timeline TEXT NOT NULL REFERENCES timelines (id),
+    number INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (timeline, number)
 ) STRICT;
 
 CREATE INDEX timelines_by_exec ON timelines (exec_at_ns DESC, id);

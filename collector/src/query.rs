@@ -16,8 +16,8 @@ use crate::store::{Filter, Place, Store, StoreError};
 
 const DEFAULT_PAGE: u32 = 100;
 const LARGEST_PAGE: u32 = 1000;
-/// Whole timelines that a watcher holds in memory at a time.
-const WATCH_PAGE: u32 = 16;
+/// Ids that a watcher reads at a time.
+const WATCH_PAGE: u32 = 256;
 /// Ids that an ambiguous prefix is answered with.
 const CANDIDATES: u32 = 5;
 
@@ -45,9 +45,10 @@ impl Query {
                 let up_to = store.last_change().await.map_err(failed)?;
                 while seen < up_to {
                     let page = store.changed(&filter, seen, up_to, WATCH_PAGE).await.map_err(failed)?;
-                    seen = if page.len() < WATCH_PAGE as usize { up_to } else { page[page.len() - 1].0 };
-                    for (_, timeline) in page {
-                        yield WatchTimelinesResponse { timeline: Some(timeline) };
+                    seen = page.last().filter(|_| page.len() == WATCH_PAGE as usize).map_or(up_to, |last| last.0);
+                    for (_, id) in page {
+                        let timeline = store.get(&id).await.map_err(failed)?;
+                        yield WatchTimelinesResponse { timeline };
                     }
                 }
                 tokio::select! {

@@ -2,7 +2,7 @@
 
 mod support;
 
-use proto::v1::{AgentStats, PushRequest, Steady, Timeline, TimelineFilter};
+use proto::v1::{AgentStats, PushRequest, Route, Steady, Timeline, TimelineFilter};
 use support::{Agent, LONG, get, interval, intervals, start, stop};
 use tonic::Code;
 
@@ -62,6 +62,23 @@ async fn a_restart_in_mid_stream_loses_and_repeats_nothing() {
     let timeline = get(&running, "t1").await.unwrap();
     assert_eq!(intervals(&timeline), (1..=25).collect::<Vec<_>>());
     assert_eq!(timeline.completeness, None);
+    stop(running).await;
+}
+
+#[tokio::test]
+async fn a_long_timeline_stays_whole_and_in_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let running = start(&directory.path().join("jcold.db")).await;
+    let mut agent = Agent::connect(&running, "a1").await;
+    for sequence in 1..=150 {
+        let route =
+            Route { method: "GET".into(), route: "/hello".into(), count: sequence, ..Route::default() };
+        agent.push(sequence, Timeline { routes: vec![route], ..interval("t1", sequence) }).await;
+    }
+    let timeline = get(&running, "t1").await.unwrap();
+    assert_eq!(intervals(&timeline), (1..=150).collect::<Vec<_>>());
+    let counts: Vec<_> = timeline.routes.iter().map(|route| route.count).collect();
+    assert_eq!(counts, [150], "one entry a route, the latest");
     stop(running).await;
 }
 

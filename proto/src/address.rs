@@ -33,6 +33,25 @@ pub fn endpoint(address: &str) -> Result<Endpoint, AddressError> {
     Ok(endpoint.connect_timeout(Duration::from_secs(5)))
 }
 
+/// The innermost cause of an error: where gRPC's layers only say that something failed, it says what.
+pub fn cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+/// What a failed call says, in one line: the server's words, or the innermost cause when it is the connection.
+pub fn reason(status: &tonic::Status) -> String {
+    let text = match std::error::Error::source(status) {
+        Some(source) => cause(source),
+        None if status.message().is_empty() => status.code().description().to_owned(),
+        None => status.message().to_owned(),
+    };
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::endpoint;

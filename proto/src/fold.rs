@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use prost::{DecodeError, Message};
+use prost::Message as _;
 
 use crate::v1::{Interval, Milestone, Timeline};
 
@@ -12,15 +12,6 @@ use crate::v1::{Interval, Milestone, Timeline};
 pub fn fold(known: &mut Timeline, update: &Timeline) {
     append(known, update);
     normalise(known);
-}
-
-/// Decodes a stored timeline.
-///
-/// # Errors
-///
-/// When the bytes are no encoded `Timeline`.
-pub fn decode(bytes: &[u8]) -> Result<Timeline, DecodeError> {
-    Timeline::decode(bytes)
 }
 
 /// Protobuf's merge: repeated fields append, scalars replace, messages merge.

@@ -24,7 +24,7 @@ pub enum FetchError {
         timeout: Duration,
     },
     /// The collector cannot be reached.
-    #[error("collector {collector} cannot be reached: {source}")]
+    #[error("collector {collector} cannot be reached: {}", proto::address::cause(source))]
     Away {
         /// Its address.
         collector: String,
@@ -32,7 +32,7 @@ pub enum FetchError {
         source: tonic::transport::Error,
     },
     /// The collector refused.
-    #[error("collector {collector} does not give timeline {id}: {status}")]
+    #[error("collector {collector} does not give timeline {id}: {}", proto::address::reason(status))]
     Refused {
         /// Its address.
         collector: String,

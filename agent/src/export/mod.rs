@@ -13,7 +13,7 @@ use std::future::{Future, pending};
 use std::pin::pin;
 use std::time::Duration;
 
-use proto::address::AddressError;
+use proto::address::{AddressError, reason};
 use proto::v1::{AgentStats, Timeline};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -156,24 +156,21 @@ impl Exporter {
                 None => break,
                 Some(Err(error)) => {
                     // Once, not for each of many attempts.
-                    if failures == 1 {
-                        tracing::warn!(
-                            "collector {} is away, updates are kept: {error}",
-                            self.endpoint.uri()
-                        );
+                    if failures == 0 {
+                        let (collector, reason) = (self.endpoint.uri(), reason(&error));
+                        tracing::warn!("cannot reach the collector {collector}, updates are kept: {reason}");
                     }
                     failures = failures.saturating_add(1);
                 }
                 Some(Ok(connection)) => {
+                    tracing::info!("updates go to the collector {}", self.endpoint.uri());
                     self.backlog.rewind();
                     let (progress, error) = self.serve(connection).await;
                     // A collector that accepts and never acknowledges is as good as away.
                     failures = if progress { 1 } else { failures.saturating_add(1) };
                     if let Some(error) = error {
-                        tracing::warn!(
-                            "lost the collector {}, updates are kept: {error}",
-                            self.endpoint.uri()
-                        );
+                        let (collector, reason) = (self.endpoint.uri(), reason(&error));
+                        tracing::warn!("lost the collector {collector}, updates are kept: {reason}");
                     }
                 }
             }

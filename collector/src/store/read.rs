@@ -1,6 +1,7 @@
 //! The read side: lists, single timelines, changes, and the rows behind the metrics.
 
 use prost::Message as _;
+use proto::fold::normalise;
 use proto::v1::{AgentStats, Timeline, TimelineFilter};
 
 use super::{Store, StoreError};
@@ -104,11 +105,13 @@ impl Store {
 
     /// One timeline, whole.
     pub async fn get(&self, id: &str) -> Result<Option<Timeline>, StoreError> {
-        let body: Option<Vec<u8>> = sqlx::query_scalar("SELECT body FROM timelines WHERE id = ?")
-            .bind(id)
-            .fetch_optional(&self.pool)
-            .await?;
-        body.map(|body| decode(id, &body)).transpose()
+        let body = concatenated(&self.pool, id).await?;
+        if body.is_empty() {
+            return Ok(None);
+        }
+        let mut timeline = decode(id, &body)?;
+        normalise(&mut timeline);
+        Ok(Some(timeline))
     }
 
     /// At most `limit` ids that begin with `prefix`.
@@ -131,16 +134,17 @@ impl Store {
         Ok(change)
     }
 
-    /// At most `limit` timelines, whole, whose last change is in `(after, up_to]`, oldest change first.
+    /// At most `limit` timelines whose last change is in `(after, up_to]`, oldest change first: the change's number
+    /// and the id.
     pub async fn changed(
         &self,
         filter: &Filter,
         after: i64,
         up_to: i64,
         limit: u32,
-    ) -> Result<Vec<(i64, Timeline)>, StoreError> {
-        let rows: Vec<(String, i64, Vec<u8>)> = sqlx::query_as(
-            "SELECT id, change, body FROM timelines \
+    ) -> Result<Vec<(i64, String)>, StoreError> {
+        let changed = sqlx::query_as(
+            "SELECT change, id FROM timelines \
              WHERE change > ?1 AND change <= ?2 AND exec_at_ns >= ?3 AND exec_at_ns < ?4 \
              AND (?5 = '' OR node = ?5) AND (?6 = '' OR namespace = ?6) AND (?7 = '' OR workload = ?7) \
              ORDER BY change LIMIT ?8",
@@ -155,7 +159,7 @@ impl Store {
         .bind(limit)
         .fetch_all(&self.pool)
         .await?;
-        rows.into_iter().map(|(id, change, body)| Ok((change, decode(&id, &body)?))).collect()
+        Ok(changed)
     }
 
     /// The durations of all timelines that have one.
@@ -197,7 +201,20 @@ impl Store {
     }
 }
 
-fn decode(id: &str, bytes: &[u8]) -> Result<Timeline, StoreError> {
+/// The chunks of a timeline, which together are its encoding; empty when there is none.
+pub(super) async fn concatenated(
+    executor: impl sqlx::SqliteExecutor<'_>,
+    id: &str,
+) -> Result<Vec<u8>, StoreError> {
+    let chunks: Vec<Vec<u8>> =
+        sqlx::query_scalar("SELECT body FROM chunks WHERE timeline = ? ORDER BY number")
+            .bind(id)
+            .fetch_all(executor)
+            .await?;
+    Ok(chunks.concat())
+}
+
+pub(super) fn decode(id: &str, bytes: &[u8]) -> Result<Timeline, StoreError> {
     Timeline::decode(bytes).map_err(|source| StoreError::Undecodable {
         what: "timeline",
         id: id.to_owned(),

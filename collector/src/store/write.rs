@@ -1,15 +1,23 @@
-//! The write side: updates fold into stored timelines, and how far an agent is in moves with them.
+//! The write side: updates are appended to stored timelines, and how far an agent is in moves with them.
+//!
+//! Only the summary of a timeline is folded here, for lists and metrics; the whole is folded when it is read. Its
+//! chunks are merged into one now and then, so that a read has few of them and the lists that change keep one entry
+//! a key on the disk too.
 
 use std::collections::HashMap;
 
 use prost::Message as _;
-use proto::fold::fold;
+use proto::fold::{fold, normalise};
 use proto::headline::Headline;
 use proto::v1::{AgentStats, Completeness, Gap, Timeline};
 use sqlx::{Connection as _, SqliteConnection};
 
 use super::StoreError;
+use super::read::{concatenated, decode};
 use crate::clock::{now_ns, timestamp_ns};
+
+/// Chunks of a timeline before they are merged.
+const CHUNKS: i64 = 64;
 
 /// Writes. There is one.
 #[derive(Debug)]
@@ -56,7 +64,11 @@ struct Agent {
 }
 
 struct Entry {
-    timeline: Timeline,
+    /// The timeline so far, without what is left out of lists.
+    summary: Timeline,
+    /// Encoded updates of this transaction.
+    appended: Vec<u8>,
+    chunks: i64,
     agent: String,
     /// Its place in lists as stored. Absent for a new timeline.
     exec_at_ns: Option<i64>,
@@ -111,9 +123,10 @@ impl Batch {
         if let Some(timeline) = &update.timeline {
             let entry = self.entry(connection, &timeline.id).await?;
             entry.agent.clone_from(&update.instance);
-            fold(&mut entry.timeline, timeline);
-            if entry.timeline.node.is_empty() {
-                entry.timeline.node.clone_from(&update.node);
+            if timeline.node.is_empty() && entry.summary.node.is_empty() {
+                entry.append(&Timeline { node: update.node.clone(), ..timeline.clone() });
+            } else {
+                entry.append(timeline);
             }
         }
         if missing > 0 {
@@ -147,7 +160,7 @@ impl Batch {
             ..Timeline::default()
         };
         for entry in self.timelines.values_mut().filter(|entry| entry.agent == instance) {
-            fold(&mut entry.timeline, &note);
+            entry.append(&note);
         }
         tracing::warn!(agent = instance, missing, "updates are missing in an agent's stream");
         Ok(())
@@ -174,19 +187,26 @@ impl Batch {
 
     async fn entry(&mut self, connection: &mut SqliteConnection, id: &str) -> Result<&mut Entry, StoreError> {
         if !self.timelines.contains_key(id) {
-            let row: Option<(String, i64, Vec<u8>)> =
-                sqlx::query_as("SELECT agent, exec_at_ns, body FROM timelines WHERE id = ?")
+            let row: Option<(String, i64, i64, Vec<u8>)> =
+                sqlx::query_as("SELECT agent, exec_at_ns, chunks, summary FROM timelines WHERE id = ?")
                     .bind(id)
                     .fetch_optional(connection)
                     .await?;
             let entry = match row {
-                Some((agent, exec_at_ns, body)) => {
-                    let timeline = Timeline::decode(body.as_slice()).map_err(|source| {
-                        StoreError::Undecodable { what: "timeline", id: id.to_owned(), source }
-                    })?;
-                    Entry { timeline, agent, exec_at_ns: Some(exec_at_ns) }
-                }
-                None => Entry { timeline: Timeline::default(), agent: String::new(), exec_at_ns: None },
+                Some((agent, exec_at_ns, chunks, summary)) => Entry {
+                    summary: decode(id, &summary)?,
+                    appended: Vec::new(),
+                    chunks,
+                    agent,
+                    exec_at_ns: Some(exec_at_ns),
+                },
+                None => Entry {
+                    summary: Timeline::default(),
+                    appended: Vec::new(),
+                    chunks: 0,
+                    agent: String::new(),
+                    exec_at_ns: None,
+                },
             };
             self.timelines.insert(id.to_owned(), entry);
         }
@@ -224,36 +244,69 @@ impl Batch {
 // === impl Entry ===
 
 impl Entry {
+    fn append(&mut self, update: &Timeline) {
+        self.appended.extend(update.encode_to_vec());
+        let listed = Timeline { intervals: vec![], requests: vec![], connections: vec![], ..update.clone() };
+        fold(&mut self.summary, &listed);
+    }
+
     async fn write(
-        self,
+        mut self,
         connection: &mut SqliteConnection,
         id: &str,
         change: i64,
         now_ns: i64,
     ) -> Result<(), StoreError> {
-        let timeline = self.timeline;
-        let body = timeline.encode_to_vec();
-        let exec_at_ns = timeline
-            .jvm
-            .as_ref()
-            .and_then(|jvm| jvm.exec_at.as_ref())
-            .map(timestamp_ns)
-            .or(self.exec_at_ns)
-            .unwrap_or(now_ns);
-        let headline = Headline::of(&timeline);
-        let (ready_ns, first_request_ns) = (headline.ready_ns, headline.first_request_ns);
-        let settled = timeline.exit.is_some() || timeline.steady.is_some();
-        let pod = timeline.pod.clone().unwrap_or_default();
-        let summary = Timeline { intervals: vec![], requests: vec![], connections: vec![], ..timeline };
+        if self.appended.is_empty() {
+            return Ok(());
+        }
+        if self.chunks >= CHUNKS {
+            self.merge_chunks(connection, id).await?;
+        }
+        self.chunks += 1;
+        self.write_summary(connection, id, change, now_ns).await?;
+        sqlx::query("INSERT INTO chunks (timeline, number, body) VALUES (?, ?, ?)")
+            .bind(id)
+            .bind(self.chunks)
+            .bind(self.appended)
+            .execute(connection)
+            .await?;
+        Ok(())
+    }
+
+    /// Makes all chunks, those of this transaction too, the one that is to be written.
+    async fn merge_chunks(&mut self, connection: &mut SqliteConnection, id: &str) -> Result<(), StoreError> {
+        let mut whole = concatenated(&mut *connection, id).await?;
+        whole.append(&mut self.appended);
+        let mut timeline = decode(id, &whole)?;
+        normalise(&mut timeline);
+        self.appended = timeline.encode_to_vec();
+        self.chunks = 0;
+        sqlx::query("DELETE FROM chunks WHERE timeline = ?").bind(id).execute(connection).await?;
+        Ok(())
+    }
+
+    async fn write_summary(
+        &self,
+        connection: &mut SqliteConnection,
+        id: &str,
+        change: i64,
+        now_ns: i64,
+    ) -> Result<(), StoreError> {
+        let summary = &self.summary;
+        let exec_at = summary.jvm.as_ref().and_then(|jvm| jvm.exec_at.as_ref());
+        let exec_at_ns = exec_at.map(timestamp_ns).or(self.exec_at_ns).unwrap_or(now_ns);
+        let headline = Headline::of(summary);
+        let pod = summary.pod.clone().unwrap_or_default();
         sqlx::query(
             "INSERT INTO timelines (id, change, node, namespace, workload, exec_at_ns, agent, settled, ready_ns, \
-             first_request_ns, updated_at_ns, summary, body) \
+             first_request_ns, updated_at_ns, chunks, summary) \
              VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) \
              ON CONFLICT (id) DO UPDATE SET change = excluded.change, node = excluded.node, \
              namespace = excluded.namespace, workload = excluded.workload, exec_at_ns = excluded.exec_at_ns, \
              agent = excluded.agent, settled = excluded.settled, ready_ns = excluded.ready_ns, \
              first_request_ns = excluded.first_request_ns, updated_at_ns = excluded.updated_at_ns, \
-             summary = excluded.summary, body = excluded.body",
+             chunks = excluded.chunks, summary = excluded.summary",
         )
         .bind(id)
         .bind(change)
@@ -261,13 +314,13 @@ impl Entry {
         .bind(pod.namespace.unwrap_or_default())
         .bind(pod.workload.unwrap_or_default())
         .bind(exec_at_ns)
-        .bind(self.agent)
-        .bind(settled)
-        .bind(ready_ns.map(u64::cast_signed))
-        .bind(first_request_ns.map(u64::cast_signed))
+        .bind(&self.agent)
+        .bind(summary.exit.is_some() || summary.steady.is_some())
+        .bind(headline.ready_ns.map(u64::cast_signed))
+        .bind(headline.first_request_ns.map(u64::cast_signed))
         .bind(now_ns)
+        .bind(self.chunks)
         .bind(summary.encode_to_vec())
-        .bind(body)
         .execute(connection)
         .await?;
         Ok(())
