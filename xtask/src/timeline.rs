@@ -124,6 +124,11 @@ impl Timeline {
             .collect()
     }
 
+    /// When a milestone was reached, since exec; its kind without the prefix.
+    pub fn at(&self, kind: &str) -> Option<u64> {
+        self.milestones().into_iter().find(|(name, _)| name == kind).map(|(_, since_exec_ns)| since_exec_ns)
+    }
+
     /// Its user requests, in the order in which they are listed.
     pub fn user_requests(&self) -> Vec<Request> {
         list(&self.value["requests"])

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use xtask::demo::{self, CALLS, PATH};
 use xtask::service::{Options, Service, call};
 use xtask::testbed::Testbed;
-use xtask::timeline::{Request, Timeline};
+use xtask::timeline::{Request, Timeline, number};
 use xtask::truth::Row;
 use xtask::{http, jdk, repo, wait};
 
@@ -15,12 +15,16 @@ fn testbed(name: &str) -> Result<Testbed> {
     Testbed::start(&format!("end-to-end/{name}"))
 }
 
-/// A service that is ready.
+/// A service that is ready, and how many of its answers to the readiness probe that took.
+fn service_with(testbed: &mut Testbed, properties: &[&str]) -> Result<(Service, u32)> {
+    let properties = properties.iter().map(|&property| property.to_owned()).collect();
+    let mut service = testbed.start_service(&Options { jdk: jdk::choose()?, jvm: vec![], properties })?;
+    let probes = service.await_ready()?;
+    Ok((service, probes))
+}
+
 fn service(testbed: &mut Testbed) -> Result<Service> {
-    let options = Options { jdk: jdk::choose()?, jvm: vec![], properties: vec![] };
-    let mut service = testbed.start_service(&options)?;
-    service.await_ready()?;
-    Ok(service)
+    Ok(service_with(testbed, &[])?.0)
 }
 
 fn call_times(connection: &mut http::Connection, count: usize) -> Result<()> {
@@ -59,16 +63,10 @@ fn a_cold_start_is_seen_whole_and_agrees_with_the_servlet_filter() -> Result<()>
     let by_client: u128 = calls.iter().map(|call| call.elapsed.as_nanos()).sum();
     assert!(u128::from(by_jcold) <= by_client, "jcold {by_jcold} ns, client {by_client} ns");
 
-    let in_order = ["PROCESS_EXEC", "JVM_CREATED", "PORT_LISTEN", "READY", "FIRST_REQUEST"];
-    let milestones = timeline.milestones();
-    let at = |kind: &str| milestones.iter().find(|(name, _)| name == kind).map(|(_, at)| *at);
-    let instants: Vec<u64> = in_order.iter().filter_map(|kind| at(kind)).collect();
+    let in_order = ["PROCESS_EXEC", "JVM_CREATED", "PORT_LISTEN", "READY", "FIRST_REQUEST", "POOL_CONNECT"];
+    let instants: Vec<u64> = in_order.iter().filter_map(|kind| timeline.at(kind)).collect();
     assert_eq!(instants.len(), in_order.len());
-    assert!(instants.is_sorted(), "{milestones:?}");
-    assert!(
-        at("POOL_CONNECT") > at("FIRST_REQUEST"),
-        "a lazy pool is created by the first request: {milestones:?}"
-    );
+    assert!(instants.is_sorted(), "a lazy pool is created by the first request: {:?}", timeline.milestones());
     Ok(())
 }
 
@@ -151,5 +149,34 @@ fn a_collector_that_is_killed_and_comes_back_has_everything_once() -> Result<()>
     service.stop()?;
     assert_eq!(demo::faults(&timeline), Vec::<String>::new());
     assert_eq!(timeline.user_count(), CALLS as u64);
+    Ok(())
+}
+
+#[test]
+fn a_service_that_warms_itself_up_pays_before_its_users_do() -> Result<()> {
+    let mut testbed = testbed("self-warm-up")?;
+    let properties = ["--testbed.runner-sleep=2s", &format!("--testbed.warmup-path={PATH}")];
+    let (mut service, probes) = service_with(&mut testbed, &properties)?;
+    service.call(PATH, CALLS)?;
+    let timeline = whole(&testbed, &service)?;
+    service.stop()?;
+
+    assert_eq!(demo::faults(&timeline), Vec::<String>::new());
+    let counts = &timeline.value["requestCounts"];
+    assert_eq!(number(&counts["selfWarmup"]), Some(1), "{counts}");
+    assert_eq!(number(&counts["probe"]), Some(u64::from(probes)), "{counts}");
+    let routes = timeline.value["routes"].as_array().cloned().unwrap_or_default();
+    let paid_by: Vec<&str> = routes
+        .iter()
+        .filter(|route| route["route"] == demo::ROUTE)
+        .filter_map(|route| route["firstClass"].as_str())
+        .collect();
+    assert_eq!(paid_by, ["REQUEST_CLASS_SELF_WARMUP"]);
+    assert!(timeline.at("POOL_CONNECT") < timeline.at("READY"), "{}", timeline.summary());
+    assert!(
+        timeline.at("FIRST_PROBE") < timeline.at("READY"),
+        "the first probe was refused: {}",
+        timeline.summary()
+    );
     Ok(())
 }

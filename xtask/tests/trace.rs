@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use xtask::setup::{self, Purpose};
 use xtask::testbed::Turn;
-use xtask::timeline::Timeline;
+use xtask::timeline::{Timeline, number};
 use xtask::{jdk, repo};
 
 fn trace(options: &[&str], command: &[&str]) -> Result<Output> {
@@ -107,17 +107,9 @@ fn a_launcher_that_executes_java_is_followed_to_it() -> Result<()> {
     let (timeline, code) = traced(&["sh", "-c", &script])?;
     assert_eq!(code, Some(0));
     // The clock starts at the exec of java, not of the shell.
-    let created = timeline
-        .milestones()
-        .into_iter()
-        .find(|(kind, _)| kind == "JVM_CREATED")
-        .context("no JVM_CREATED")?
-        .1;
-    let ended = timeline.value["exit"]["sinceExecNs"]
-        .as_str()
-        .and_then(|ns| ns.parse::<u64>().ok())
-        .context("no exit")?;
+    let created = timeline.at("JVM_CREATED").context("no JVM_CREATED")?;
+    let ended = number(&timeline.value["exit"]["sinceExecNs"]).context("no exit")?;
     assert!(created < ended, "{created} {ended}");
-    assert_eq!(timeline.milestones()[0], ("PROCESS_EXEC".to_owned(), 0));
+    assert_eq!(timeline.at("PROCESS_EXEC"), Some(0));
     Ok(())
 }
