@@ -20,6 +20,10 @@ use crate::{
 /// Gaps that are kept; the last one says that there were more.
 const GAPS_MAX: usize = 50;
 
+/// Threads that HotSpot starts when all its others run, before the application's main (seen on JDK 17 and 25; since
+/// 14, Threads::create_vm in runtime/threads.cpp).
+const LAST_VM_THREADS: &[&str] = &["Notification Th", "Common-Cleaner"];
+
 /// What was made, delivered and lost of a process, for its completeness.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -56,6 +60,8 @@ pub struct Builder {
     gaps: Vec<v1::Gap>,
     opaque: HashSet<Opaque>,
     counts: Counts,
+    /// The latest of the VM's own threads, until the VM counts as created.
+    vm_thread: Option<(u64, String)>,
     steady: Option<v1::Steady>,
     exit: Option<v1::Exit>,
     sent: Sent,
@@ -95,6 +101,7 @@ impl Builder {
             gaps: Vec::new(),
             opaque: HashSet::new(),
             counts: Counts::default(),
+            vm_thread: None,
             steady: None,
             exit: None,
             sent: Sent::default(),
@@ -116,7 +123,8 @@ impl Builder {
         start.late = still_late;
         start.hot_ns = before.hot_since_exec_ns.map(|since| start.exec_ns + since).or(start.hot_ns);
         let mut builder = Self::new(start, classes);
-        builder.milestones.resume(&known.milestones);
+        builder.milestones.resume(known);
+        builder.cpu.resume(&known.phases);
         builder.sent.milestones = builder.milestones.reached().len();
         if !still_late {
             builder.requests.resume(known);
@@ -183,7 +191,18 @@ impl Builder {
     pub fn apply(&mut self, event: &Event) {
         let Event { at_ns, tid, ref what } = *event;
         match what {
-            What::ThreadNamed { name } => self.thread_named(tid, name, at_ns),
+            What::ThreadNamed { name } => {
+                self.named(tid, name);
+                let of_vm =
+                    matches!(self.class(tid), ThreadClass::JitC1 | ThreadClass::JitC2 | ThreadClass::Vm);
+                if of_vm && self.milestones.at(v1::MilestoneKind::JvmCreated).is_none() {
+                    self.vm_thread = Some((at_ns, name.clone()));
+                    if LAST_VM_THREADS.iter().any(|last| name.starts_with(last)) {
+                        self.jvm_created();
+                    }
+                }
+            }
+            What::ThreadFound { name } => self.named(tid, name),
             &What::ThreadCpu { start_ns, cpu_ns, run_queue_ns } => {
                 let span = Span {
                     tid,
@@ -198,6 +217,7 @@ impl Builder {
                 self.cpu.add(span);
             }
             &What::Listening { address } => {
+                self.jvm_created();
                 self.milestones.reach(v1::MilestoneKind::PortListen, at_ns, listening(address));
             }
             &What::Connecting { socket, peer } => {
@@ -257,12 +277,15 @@ impl Builder {
         }
     }
 
-    fn thread_named(&mut self, tid: u32, name: &str, at_ns: u64) {
-        let (class, by_role) = self.classes.of(name, self.launcher());
-        // HotSpot starts its WatcherThread last of its own threads (Threads::create_vm in runtime/threads.cpp).
-        if name.starts_with("VM Periodic") {
+    /// The VM was created, if its own last thread was not seen to be, when the latest of them was.
+    fn jvm_created(&mut self) {
+        if let Some((at_ns, name)) = self.vm_thread.take() {
             self.milestones.reach(v1::MilestoneKind::JvmCreated, at_ns, format!("thread {name:?}"));
         }
+    }
+
+    fn named(&mut self, tid: u32, name: &str) {
+        let (class, by_role) = self.classes.of(name, self.launcher());
         self.threads.insert(tid, Thread { name: name.to_owned(), class, by_role });
     }
 
@@ -389,6 +412,7 @@ impl Builder {
 
     /// Nothing more will come: ends what is open and books everything.
     pub fn finish(&mut self, now_ns: u64) {
+        self.jvm_created();
         for ended in self.inbound.finish(now_ns) {
             self.ended(Some(ended));
         }

@@ -62,6 +62,18 @@ pub(crate) struct Cpu {
 }
 
 impl Cpu {
+    /// Goes on with the phases that an earlier agent had booked.
+    pub fn resume(&mut self, phases: &[v1::Phase]) {
+        for phase in phases {
+            let booked = self.phases.entry(phase.kind).or_default();
+            for (class, cpu_ns) in ThreadClass::ALL.iter().zip(&mut booked.cpu_ns) {
+                *cpu_ns = phase.cpu_ns.get(class.as_str()).copied().unwrap_or(0);
+            }
+            booked.run_queue_ns = phase.run_queue_ns.unwrap_or(0);
+            booked.requests = phase.requests;
+        }
+    }
+
     pub fn add(&mut self, span: Span) {
         self.waiting.push_back(span);
     }

@@ -81,6 +81,11 @@ pub enum What {
         /// As the kernel keeps it, at most 15 bytes.
         name: String,
     },
+    /// The thread was found under a name that it took at some time before.
+    ThreadFound {
+        /// As the kernel keeps it, at most 15 bytes.
+        name: String,
+    },
     /// The thread used CPU in a span that ends at the event's instant.
     ThreadCpu {
         /// Begin of the span.

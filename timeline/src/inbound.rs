@@ -170,7 +170,7 @@ impl Inbound {
         status: Option<u16>,
         requests: &mut Requests,
     ) -> Option<(Admitted, u64)> {
-        let connection = self.by_fd.get_mut(&fd)?;
+        let connection = self.by_fd.get_mut(&fd).filter(|connection| !connection.ignored)?;
         let open = connection.open.as_mut()?;
         let interim = status.is_some_and(|status| status < 200 && status != 101);
         if interim {

@@ -22,10 +22,12 @@ impl Milestones {
     }
 
     /// Takes over what an earlier agent had seen.
-    pub fn resume(&mut self, known: &[v1::Milestone]) {
-        self.reached = known.to_vec();
-        // Its first request may have ended unseen; the phases after it begin where this agent does.
-        self.first_ended_ns = self.at(MilestoneKind::FirstRequest);
+    pub fn resume(&mut self, known: &v1::Timeline) {
+        self.reached.clone_from(&known.milestones);
+        let first = known.requests.iter().find(|request| request.ordinal == Some(1));
+        // A first request that ended unseen leaves no phase of its own.
+        let unseen = || self.at(MilestoneKind::FirstRequest);
+        self.first_ended_ns = first.map(|first| first.since_exec_ns + first.latency_ns).or_else(unseen);
     }
 
     /// Notes an instant, unless its kind was reached before.

@@ -1,6 +1,7 @@
 //! Loads the probes once and arms them in two tiers: the sentinel for as long as the agent runs, the hot tier while
 //! some JVM has not come to its verdict.
 
+mod btf;
 mod dispatch;
 mod maps;
 pub mod offsets;
@@ -167,7 +168,7 @@ impl Probes {
     }
 }
 
-/// The kernel's BTF takes some 80 MB while it is parsed; glibc would keep them.
+/// The loader takes some 20 MB while it parses the kernel's BTF; glibc would keep them.
 fn trim_heap() {
     #[cfg(target_env = "gnu")]
     // SAFETY: malloc_trim has no preconditions.

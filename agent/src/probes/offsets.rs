@@ -1,7 +1,10 @@
 //! Where the running kernel keeps what the probes read, from its BTF.
 
+use std::{fs, io};
+
 use agent_ebpf::Offsets;
-use btf::{Btf, Struct, Type};
+
+use super::btf::Btf;
 
 /// The kernel's description of its own types.
 pub const BTF_PATH: &str = "/sys/kernel/btf/vmlinux";
@@ -10,8 +13,11 @@ pub const BTF_PATH: &str = "/sys/kernel/btf/vmlinux";
 #[derive(Debug, thiserror::Error)]
 pub enum OffsetError {
     /// The description cannot be read.
-    #[error("{BTF_PATH} cannot be parsed: {0}")]
-    Unreadable(btf::Error),
+    #[error("{BTF_PATH}: {0}")]
+    Unreadable(io::Error),
+    /// The description is none.
+    #[error("{BTF_PATH} is no BTF file")]
+    Foreign,
     /// A structure or member is missing.
     #[error("this kernel's BTF has no {structure}.{path}")]
     Missing {
@@ -28,7 +34,8 @@ pub enum OffsetError {
 /// When the BTF cannot be read, or lacks a member that the probes cannot do without. `sched_info.run_delay` is not
 /// one of those: its offset is then 0.
 pub fn resolve() -> Result<Offsets, OffsetError> {
-    let btf = Btf::from_file(BTF_PATH).map_err(OffsetError::Unreadable)?;
+    let data = fs::read(BTF_PATH).map_err(OffsetError::Unreadable)?;
+    let btf = Btf::parse(&data).ok_or(OffsetError::Foreign)?;
     let task = |path| offset(&btf, "task_struct", path);
     let sock = |path| offset(&btf, "sock", path);
     let regs = |path| offset(&btf, "pt_regs", path);
@@ -63,31 +70,8 @@ pub fn resolve() -> Result<Offsets, OffsetError> {
     })
 }
 
-fn offset(btf: &Btf, structure: &'static str, path: &'static str) -> Result<u32, OffsetError> {
-    let missing = || OffsetError::Missing { structure, path };
-    let mut ty = btf.get_type_by_name(structure).map_err(|_| missing())?.base_type.clone();
-    let mut bits = 0;
-    for name in path.split('.') {
-        let (Type::Struct(members) | Type::Union(members)) = &ty else { return Err(missing()) };
-        let (at, type_id) = member(btf, members, name).ok_or_else(missing)?;
-        bits += at;
-        ty = btf.get_type_by_id(type_id).map_err(|_| missing())?.base_type.clone();
-    }
-    Ok(bits / 8)
-}
-
-/// Offset in bits and type of a member, through anonymous structs and unions.
-fn member(btf: &Btf, members: &Struct, name: &str) -> Option<(u32, u32)> {
-    members.members.iter().find_map(|m| match m.name.as_deref() {
-        Some(own) if own == name => Some((m.offset, m.type_id)),
-        None | Some("") => {
-            let inner = btf.get_type_by_id(m.type_id).ok()?;
-            let (Type::Struct(inner) | Type::Union(inner)) = &inner.base_type else { return None };
-            let (at, type_id) = member(btf, inner, name)?;
-            Some((m.offset + at, type_id))
-        }
-        Some(_) => None,
-    })
+fn offset(btf: &Btf<'_>, structure: &'static str, path: &'static str) -> Result<u32, OffsetError> {
+    btf.offset(structure, path).ok_or(OffsetError::Missing { structure, path })
 }
 
 fn size_u32<T>() -> u32 {

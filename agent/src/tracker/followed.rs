@@ -81,8 +81,8 @@ impl Followed {
         self.builder.apply(event);
     }
 
-    pub fn named(&mut self, tid: u32, name: String, at_ns: u64) {
-        self.apply(&Event { at_ns, tid, what: What::ThreadNamed { name } });
+    pub fn found(&mut self, tid: u32, name: String, at_ns: u64) {
+        self.apply(&Event { at_ns, tid, what: What::ThreadFound { name } });
     }
 
     pub fn missed(&mut self, at_ns: u64, reason: &str) {

@@ -156,7 +156,7 @@ impl Tracker {
                 followed.apply(&Event { at_ns: now, tid: late.pid, what: What::Adopted { fd } });
             }
             for task in self.config.proc.tasks(late.pid) {
-                followed.named(task.tid, task.name, now);
+                followed.found(task.tid, task.name, now);
             }
             self.followed.insert(late.pid, followed);
             self.verdicts(now);
@@ -231,9 +231,9 @@ impl Tracker {
             if !add_thread(&mut self.maps, pid, &task, begin_ns, (used, 0)) {
                 followed.missed(hot_ns, "the table of threads is full");
             }
-            followed.named(task.tid, task.name, at_ns);
+            followed.found(task.tid, task.name, at_ns);
         }
-        followed.named(tid, name, at_ns);
+        followed.apply(&Event { at_ns, tid, what: What::ThreadNamed { name } });
         tracing::info!(pid, main = ?start.jvm.main, "following a JVM");
         self.followed.insert(pid, followed);
         Ok(())

@@ -1,0 +1,6 @@
+//! Events in, timelines out.
+
+mod common;
+mod life;
+mod replay;
+mod requests;

@@ -1,0 +1,67 @@
+//! Recordings of real JVMs, made with `jcold-agent trace --record`.
+
+use std::{fs::File, io::BufReader, path::Path};
+
+use crate::common::{MS, milestones};
+use proto::v1;
+use timeline::recording::{RecordingError, replay};
+
+fn replayed(file: &str) -> v1::Timeline {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings").join(file);
+    replay(BufReader::new(File::open(path).unwrap())).unwrap()
+}
+
+/// (milestones in milliseconds, routes with their count and the first in milliseconds, outbound services).
+type Expect<'a> = (&'a [(&'a str, u64)], &'a [(&'a str, u64, u64)], &'a [&'a str]);
+
+fn check(file: &str, expect: Expect<'_>) {
+    let timeline = replayed(file);
+    assert_eq!(milestones(&timeline), expect.0, "{file}");
+    let routes: Vec<_> =
+        timeline.routes.iter().map(|r| (r.route.as_str(), r.count, r.first_ns.unwrap() / MS)).collect();
+    assert_eq!(routes, expect.1, "{file}");
+    let services: Vec<_> = timeline.connections.iter().map(|c| c.service.as_str()).collect();
+    assert_eq!(services, expect.2, "{file}");
+}
+
+#[test]
+fn a_jvm_that_prints_its_version() {
+    check(
+        "version-jdk17.jsonl",
+        (&[("MILESTONE_KIND_PROCESS_EXEC", 0), ("MILESTONE_KIND_JVM_CREATED", 69)], &[], &[]),
+    );
+}
+
+#[test]
+fn a_spring_service_whose_first_user_pays_for_the_pool() {
+    let milestones = [
+        ("MILESTONE_KIND_PROCESS_EXEC", 0),
+        ("MILESTONE_KIND_JVM_CREATED", 71),
+        ("MILESTONE_KIND_PORT_LISTEN", 5_176),
+        ("MILESTONE_KIND_FIRST_ACCEPT", 5_384),
+        ("MILESTONE_KIND_FIRST_PROBE", 5_651),
+        ("MILESTONE_KIND_READY", 5_651),
+        ("MILESTONE_KIND_FIRST_REQUEST", 6_656),
+        ("MILESTONE_KIND_POOL_CONNECT", 6_751),
+    ];
+    let routes = [("/users/{id}", 12, 218), ("/hello", 3, 2)];
+    check("spring-jdk25.jsonl", (&milestones, &routes, &["postgresql", "postgresql"]));
+    let timeline = replayed("spring-jdk25.jsonl");
+    assert_eq!(timeline.connections[0].for_request, Some(1));
+    // Tomcat's threads have one name on a port of five digits; what they do tells them apart.
+    let classes = |class: &str| timeline.phases.iter().any(|phase| phase.cpu_ns.contains_key(class));
+    assert!(
+        ["worker", "acceptor", "poller", "jit_c1", "jit_c2", "gc"].into_iter().all(classes),
+        "{timeline:?}"
+    );
+}
+
+#[test]
+fn a_damaged_recording_names_its_line() {
+    let error = replay(&b"{}\n{\"at_ns\":1,\"tid\":1,\"event\":\"sneezed\"}\n"[..]).unwrap_err();
+    assert!(
+        matches!(error, RecordingError::Line { line: 2, .. }) && error.to_string().contains("sneezed"),
+        "{error}"
+    );
+    assert!(matches!(replay(&b""[..]), Err(RecordingError::Empty)));
+}
