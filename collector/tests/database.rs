@@ -85,6 +85,13 @@ async fn a_directory_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
+async fn a_place_that_takes_no_file_is_named() {
+    let database = Path::new("/proc/jcold.db");
+    let error = build(database).await.unwrap_err().to_string();
+    assert!(error.starts_with("database /proc/jcold.db cannot be opened for writing"), "{error}");
+}
+
+#[tokio::test]
 async fn an_empty_file_becomes_a_database() {
     let directory = tempfile::tempdir().unwrap();
     let database = directory.path().join("jcold.db");

@@ -49,6 +49,14 @@ pub enum StoreError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The file cannot be created or written.
+    #[error("database {} cannot be opened for writing: {source}", path.display())]
+    Unwritable {
+        /// The database file.
+        path: PathBuf,
+        /// What SQLite said.
+        source: sqlx::Error,
+    },
     /// The file belongs to something else.
     #[error(
         "{} is refused and was not touched: it is {what}, not a database of jcold-collector; \
@@ -100,15 +108,16 @@ impl Store {
     /// Opens the database, or creates it; refuses a file that is not the collector's or is damaged, before anything
     /// is written to it.
     pub async fn open(path: &Path) -> Result<(Self, Writer), StoreError> {
+        let unwritable = |source| StoreError::Unwritable { path: path.to_owned(), source };
         if check::check(path).await? == check::Found::Nothing {
-            create(path).await?;
+            create(path).await.map_err(unwritable)?;
         }
         let options = SqliteConnectOptions::new()
             .filename(path)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(Duration::from_secs(5));
-        let mut connection = options.connect().await?;
+        let mut connection = options.connect().await.map_err(unwritable)?;
         migrator()
             .run_direct(None, &mut connection, false)
             .await
@@ -125,7 +134,7 @@ impl Store {
 
 /// Marks the new file as the collector's before the journal becomes a write-ahead log: from then on the mark stands
 /// in the file itself, wherever the process dies.
-async fn create(path: &Path) -> Result<(), StoreError> {
+async fn create(path: &Path) -> Result<(), sqlx::Error> {
     let mut connection = SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(true)
@@ -134,8 +143,7 @@ async fn create(path: &Path) -> Result<(), StoreError> {
         .await?;
     let mark = sqlx::AssertSqlSafe(format!("PRAGMA application_id = {APPLICATION_ID}"));
     sqlx::query(mark).execute(&mut connection).await?;
-    connection.close().await?;
-    Ok(())
+    connection.close().await
 }
 
 fn migrator() -> Migrator {
