@@ -80,7 +80,10 @@ pub enum StoreError {
         detail: String,
     },
     /// The schema cannot be brought up to date.
-    #[error("database {}: {source}; a newer jcold-collector may have written it", path.display())]
+    #[error(
+        "database {} was written by another version of jcold-collector ({source}): \
+         use that one, or another file with --database", path.display()
+    )]
     Schema {
         /// The database file.
         path: PathBuf,

@@ -88,13 +88,13 @@ fn pod<'a>(entry: &Entry<'a>, field: impl Fn(&'a proto::v1::Pod) -> Option<&'a S
     entry.timeline.pod.as_ref().and_then(field).map_or_else(absent, Clone::clone)
 }
 
-/// File name of a jar, or the end of a class name: the part that tells services apart.
+/// File name of a jar or source, or the end of a class name: the part that tells services apart.
 fn main(timeline: &Timeline) -> String {
     let Some(main) = timeline.jvm.as_ref().and_then(|jvm| jvm.main.as_deref()) else { return absent() };
-    let file = main.rsplit('/').next().unwrap_or(main);
-    let name = match file.rsplit_once('.') {
-        Some((_, class)) if class != "jar" => class,
-        _ => file,
+    let name = match (main.rsplit_once('/'), main.rsplit_once('.')) {
+        (Some((_, file)), _) => file,
+        (None, Some((_, class))) if class != "jar" => class,
+        _ => main,
     };
     cut(name, 24)
 }

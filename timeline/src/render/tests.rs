@@ -284,6 +284,23 @@ fn a_list_has_one_line_each_and_only_the_columns_that_say_something() {
 }
 
 #[test]
+fn a_main_is_shown_by_what_tells_services_apart() {
+    let table = [
+        ("/app/orders-1.4.0.jar", "orders-1.4.0.jar"),
+        ("app.jar", "app.jar"),
+        ("org.example.Batch", "Batch"),
+        ("com.example.app/com.example.Main", "com.example.Main"),
+        ("/tmp/Hello.java", "Hello.java"),
+        ("Main", "Main"),
+    ];
+    for (main, expected) in table {
+        let jvm = Jvm { main: Some(main.into()), ..Jvm::default() };
+        let text = list(&[Timeline { jvm: Some(jvm), ..Timeline::default() }], 0, false);
+        assert!(text.contains(&format!(" {expected} ")), "{main}: {text}");
+    }
+}
+
+#[test]
 fn what_the_process_names_itself_cannot_steer_the_terminal() {
     let mut timeline = spring();
     timeline.connections[0].thread = "\u{1b}[31mred".into();
