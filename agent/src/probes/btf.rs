@@ -113,11 +113,8 @@ impl<'a> Btf<'a> {
             let target = u32_at(self.data, at + 4)?;
             let offset = u32_at(self.data, at + 8)?;
             let bits = if ty.has_bit_fields() { offset & 0x00ff_ffff } else { offset };
-            if own == name {
-                return Some((bits, target));
-            }
             if !own.is_empty() {
-                return None;
+                return (own == name).then_some((bits, target));
             }
             let (inner, target) = self.member(self.resolve(target)?, name, depth + 1)?;
             Some((bits.checked_add(inner)?, target))
@@ -162,10 +159,31 @@ mod tests {
     fn sample() -> Vec<u8> {
         let strings = b"\0int\0s\0a\0b\0c\0";
         let types: &[u32] = &[
-            1, 1 << 24, 4, 32, // 1: int, 32 bits
-            0, 10 << 24, 1, // 2: const int
-            0, (5 << 24) | 2, 4, 9, 2, 0, 11, 1, 0, // 3: union { const int b; int c; }
-            5, (4 << 24) | 2, 8, 7, 1, 0, 0, 3, 32, // 4: struct s
+            1,
+            1 << 24,
+            4,
+            32, // 1: int, 32 bits
+            0,
+            10 << 24,
+            1, // 2: const int
+            0,
+            (5 << 24) | 2,
+            4,
+            9,
+            2,
+            0,
+            11,
+            1,
+            0, // 3: union { const int b; int c; }
+            5,
+            (4 << 24) | 2,
+            8,
+            7,
+            1,
+            0,
+            0,
+            3,
+            32, // 4: struct s
         ];
         let type_len = u32::try_from(types.len() * 4).unwrap();
         let string_len = u32::try_from(strings.len()).unwrap();
@@ -183,7 +201,9 @@ mod tests {
     fn members_also_in_anonymous_unions() {
         let data = sample();
         let btf = Btf::parse(&data).unwrap();
-        for (path, expect) in [("a", Some(0)), ("b", Some(4)), ("c", Some(4)), ("d", None), ("a.b", None), ("", None)] {
+        for (path, expect) in
+            [("a", Some(0)), ("b", Some(4)), ("c", Some(4)), ("d", None), ("a.b", None), ("", None)]
+        {
             assert_eq!(btf.offset("s", path), expect, "{path}");
         }
         assert_eq!(btf.offset("int", "a"), None);

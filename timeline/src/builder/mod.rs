@@ -2,9 +2,14 @@
 //!
 //! Pure and total: no clock, no I/O, and no input makes it fail. What is missing becomes a gap.
 
+mod resume;
+mod update;
+
 use std::collections::{HashMap, HashSet};
 
 use proto::v1;
+
+use self::update::Sent;
 
 use crate::{
     class::{ThreadClass, ThreadClasses},
@@ -67,20 +72,6 @@ pub struct Builder {
     sent: Sent,
 }
 
-/// How much of each list has gone out in updates.
-#[derive(Debug, Default)]
-struct Sent {
-    head: bool,
-    milestones: usize,
-    requests: usize,
-    gaps: usize,
-    phases: Vec<v1::Phase>,
-    completeness: Option<v1::Completeness>,
-    steady: bool,
-    exit: bool,
-    counts: v1::RequestCounts,
-}
-
 impl Builder {
     /// Begins a timeline.
     pub fn new(start: Start, classes: ThreadClasses) -> Self {
@@ -107,50 +98,6 @@ impl Builder {
             sent: Sent::default(),
             start,
         }
-    }
-
-    /// Goes on with a timeline that an earlier agent began: `known` is what it had told, `now_ns` when this one takes
-    /// over. What lies between is a gap.
-    pub fn resume(mut start: Start, classes: ThreadClasses, known: &v1::Timeline, now_ns: u64) -> Self {
-        if let Some(exec_at) = known.jvm.as_ref().and_then(|jvm| jvm.exec_at) {
-            let wall_ns = i128::from(exec_at.seconds) * 1_000_000_000 + i128::from(exec_at.nanos);
-            start.exec_ns =
-                u64::try_from(wall_ns - i128::from(start.wall_offset_ns)).unwrap_or(start.exec_ns);
-        }
-        let before = known.completeness.clone().unwrap_or_default();
-        start.armed_before_exec = before.armed_before_exec.unwrap_or(false);
-        let still_late = before.late.unwrap_or(false);
-        start.late = still_late;
-        start.hot_ns = before.hot_since_exec_ns.map(|since| start.exec_ns + since).or(start.hot_ns);
-        let mut builder = Self::new(start, classes);
-        builder.milestones.resume(known);
-        builder.cpu.resume(&known.phases);
-        builder.sent.milestones = builder.milestones.reached().len();
-        if !still_late {
-            builder.requests.resume(known);
-        }
-        builder.sent.requests = builder.requests.kept().len();
-        builder.outbound.resume(known);
-        if let Some(at_ns) = builder.milestones.at(v1::MilestoneKind::FirstRequest) {
-            builder.detector.first_request(at_ns);
-        }
-        builder.counts = Counts {
-            produced: before.events_produced.unwrap_or(0),
-            delivered: before.events_delivered.unwrap_or(0),
-            dropped: before.events_dropped.unwrap_or(0),
-            misses: before.probe_misses.unwrap_or(0),
-        };
-        builder.exit = known.exit;
-        builder.steady = known.steady;
-        (builder.sent.steady, builder.sent.exit) = (known.steady.is_some(), known.exit.is_some());
-        let last_ns = last_seen(known);
-        let now = builder.since_exec(now_ns);
-        builder.gap(v1::Gap {
-            since_exec_ns: Some(last_ns),
-            length_ns: Some(now.saturating_sub(last_ns)),
-            reason: "the agent was restarted".to_owned(),
-        });
-        builder
     }
 
     /// Identity of the timeline.
@@ -419,128 +366,4 @@ impl Builder {
         self.milestones.observed_until(now_ns);
         self.settle(None);
     }
-
-    /// What has changed since the last update; `last` when nothing more will come.
-    pub fn update(&mut self, now_ns: u64, last: bool) -> Option<v1::Timeline> {
-        let mut update = v1::Timeline { id: self.start.id.clone(), ..v1::Timeline::default() };
-        let mut changed = false;
-        if !self.sent.head {
-            self.sent.head = true;
-            changed = true;
-            self.head(&mut update);
-        }
-        let milestones = self.milestones.reached();
-        update.milestones = milestones[self.sent.milestones..].to_vec();
-        self.sent.milestones = milestones.len();
-        update.requests = self.requests.kept()[self.sent.requests..].to_vec();
-        self.sent.requests = self.requests.kept().len();
-        update.routes = self.requests.routes(true);
-        update.connections = self.outbound.connections(true);
-        let now = (!last).then(|| self.since_exec(now_ns));
-        update.intervals = self.cpu.close_intervals(now, self.start.run_queue);
-        let phases = self.phases();
-        update.phases = phases.iter().filter(|phase| !self.sent.phases.contains(phase)).cloned().collect();
-        self.sent.phases = phases;
-        let counts = self.requests.counts();
-        if counts != self.sent.counts {
-            self.sent.counts = counts;
-            update.request_counts = Some(counts);
-            changed = true;
-        }
-        if let Some(steady) = self.steady
-            && !std::mem::replace(&mut self.sent.steady, true)
-        {
-            update.steady = Some(steady);
-            changed = true;
-        }
-        if let Some(exit) = self.exit
-            && !std::mem::replace(&mut self.sent.exit, true)
-        {
-            update.exit = Some(exit);
-            changed = true;
-        }
-        let mut completeness = self.completeness();
-        let gaps = std::mem::take(&mut completeness.gaps);
-        if self.sent.completeness.as_ref() != Some(&completeness) || gaps.len() > self.sent.gaps {
-            self.sent.completeness = Some(completeness.clone());
-            completeness.gaps = gaps[self.sent.gaps..].to_vec();
-            self.sent.gaps = gaps.len();
-            update.completeness = Some(completeness);
-            changed = true;
-        }
-        changed |= !update.milestones.is_empty()
-            || !update.requests.is_empty()
-            || !update.routes.is_empty()
-            || !update.connections.is_empty()
-            || !update.intervals.is_empty()
-            || !update.phases.is_empty();
-        changed.then_some(update)
-    }
-
-    fn head(&self, timeline: &mut v1::Timeline) {
-        let Start { jvm, pod, .. } = &self.start;
-        timeline.id.clone_from(&self.start.id);
-        timeline.node.clone_from(&self.start.node);
-        timeline.jvm = Some(v1::Jvm {
-            pid: jvm.pid,
-            container_pid: jvm.container_pid,
-            executable: jvm.executable.clone(),
-            main: jvm.main.clone(),
-            exec_at: (!self.start.late).then(|| self.milestones.wall(self.start.exec_ns)),
-            libjvm: jvm.libjvm.clone(),
-        });
-        timeline.pod = pod.as_ref().map(|pod| v1::Pod {
-            container_id: pod.container_id.clone(),
-            uid: pod.uid.clone(),
-            qos_class: pod.qos_class.clone(),
-            ..v1::Pod::default()
-        });
-    }
-
-    fn phases(&self) -> Vec<v1::Phase> {
-        self.cpu.phases(&self.milestones.phases(), self.start.run_queue, |tid| self.class(tid))
-    }
-
-    fn completeness(&self) -> v1::Completeness {
-        let Start { armed_before_exec, late, hot_ns, .. } = self.start;
-        let Counts { produced, delivered, dropped, misses } = self.counts;
-        let clean = armed_before_exec && !late && dropped == 0 && misses == 0 && produced == delivered;
-        v1::Completeness {
-            armed_before_exec: Some(armed_before_exec),
-            hot_since_exec_ns: hot_ns.map(|at| self.since_exec(at)),
-            late: Some(late),
-            events_produced: Some(produced),
-            events_delivered: Some(delivered),
-            events_dropped: Some(dropped),
-            probe_misses: Some(misses),
-            gaps: self.gaps.clone(),
-            complete: Some(clean && self.gaps.is_empty() && hot_ns.is_some()),
-        }
-    }
-
-    /// The whole timeline as it looks now, less the intervals that went out in updates.
-    pub fn snapshot(&mut self) -> v1::Timeline {
-        let mut timeline = v1::Timeline::default();
-        self.head(&mut timeline);
-        timeline.completeness = Some(self.completeness());
-        timeline.milestones = self.milestones.reached().to_vec();
-        timeline.milestones.sort_by_key(|milestone| milestone.since_exec_ns);
-        timeline.phases = self.phases();
-        timeline.intervals = self.cpu.open_intervals(self.start.run_queue);
-        timeline.requests = self.requests.kept().to_vec();
-        timeline.routes = self.requests.routes(false);
-        timeline.connections = self.outbound.connections(false);
-        timeline.steady = self.steady;
-        timeline.exit = self.exit;
-        timeline.request_counts = Some(self.requests.counts());
-        timeline
-    }
-}
-
-/// The last instant since exec of which a timeline tells anything.
-fn last_seen(known: &v1::Timeline) -> u64 {
-    let intervals = known.intervals.iter().map(|i| i.since_exec_ns + i.length_ns);
-    let requests = known.requests.iter().map(|r| r.since_exec_ns + r.latency_ns);
-    let milestones = known.milestones.iter().map(|m| m.since_exec_ns);
-    intervals.chain(requests).chain(milestones).max().unwrap_or(0)
 }

@@ -1,0 +1,172 @@
+//! The probes on the running kernel: this process plays the JVM, and every record is accounted for.
+//!
+//! One test, since all tests of a binary share the process that the probes follow. It needs root.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    os::fd::AsRawFd as _,
+    thread,
+};
+
+use agent::{
+    events::raw::{self, Record},
+    probes::{Maps, Probes},
+};
+use agent_ebpf::{Counter, Kind, REQUEST_CAPTURE};
+use aya::maps::{MapData, RingBuf};
+
+const REQUEST: &[u8] = b"GET /users/1 HTTP/1.1\r\nHost: x\r\n\r\n";
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
+struct Kernel {
+    probes: Probes,
+    maps: Maps,
+    ring: RingBuf<MapData>,
+    delivered: u64,
+}
+
+impl Kernel {
+    /// The records that are there now, without those of scheduling.
+    fn records(&mut self) -> Vec<Record> {
+        let mut records = Vec::new();
+        while let Some(bytes) = self.ring.next() {
+            let (head, record) = raw::decode(&bytes).expect("agent and probes share their layout");
+            if head.tgid != std::process::id() {
+                continue; // A real JVM that starts meanwhile.
+            }
+            self.delivered += 1;
+            if !matches!(record, Record::ThreadCpu(_)) {
+                records.push(record);
+            }
+        }
+        records
+    }
+
+    fn kinds(&mut self) -> Vec<Kind> {
+        self.records().iter().map(kind).collect()
+    }
+}
+
+fn kind(record: &Record) -> Kind {
+    match record {
+        Record::JvmSeen(r) => Kind::try_from(r.head.kind),
+        Record::ThreadNamed(r) => Kind::try_from(r.head.kind),
+        Record::ThreadCpu(r) => Kind::try_from(r.head.kind),
+        Record::ProcessExited(r) => Kind::try_from(r.head.kind),
+        Record::Listening(r) | Record::Connecting(r) | Record::Established(r) | Record::Disconnected(r) => {
+            Kind::try_from(r.head.kind)
+        }
+        Record::Connected(r) => Kind::try_from(r.head.kind),
+        Record::Accepted(r) => Kind::try_from(r.head.kind),
+        Record::Received(r) => Kind::try_from(r.head.kind),
+        Record::Sent(r) => Kind::try_from(r.head.kind),
+        Record::EpollReady(r) | Record::PollReady(r) => Kind::try_from(r.head.kind),
+        Record::ProcessReplaced(head) | Record::Ready(head) | Record::Closed(head) => {
+            Kind::try_from(head.kind)
+        }
+    }
+    .expect("it was decoded from one")
+}
+
+#[inline(never)]
+fn take_the_name_of_a_vm_thread() {
+    thread::Builder::new().name("VM Thread".to_owned()).spawn(|| {}).unwrap().join().unwrap();
+}
+
+fn poll_for_data(fd: i32) {
+    let mut fds = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one pollfd, on the stack.
+    assert_eq!(unsafe { libc::poll(&raw mut fds, 1, 5_000) }, 1);
+}
+
+#[test]
+fn every_record_is_made_once_and_accounted_for() {
+    let (probes, maps, ring) = Probes::load().expect("this test needs root and a kernel with BTF");
+    let mut kernel = Kernel { probes, maps, ring, delivered: 0 };
+
+    take_the_name_of_a_vm_thread();
+    let records = kernel.records();
+    let [Record::JvmSeen(seen)] = records.as_slice() else { panic!("{:?}", kernel.kinds()) };
+    assert_eq!(raw::text(&seen.comm), "VM Thread");
+    assert_eq!(seen.exec_ns, 0, "this process was exec'd before the probes were there");
+    take_the_name_of_a_vm_thread();
+    assert_eq!(kernel.kinds(), [Kind::ThreadNamed], "a process is seen once");
+
+    // The sentinel alone: a port, a connect; no bytes.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    assert_eq!(kernel.kinds(), [Kind::Listening]);
+    kernel.probes.arm().unwrap();
+
+    let mut client = TcpStream::connect(address).unwrap();
+    let (mut server, _) = listener.accept().unwrap();
+    let kinds = kernel.kinds();
+    assert_eq!(kinds, [Kind::Connecting, Kind::Established, Kind::Connected, Kind::Accepted]);
+
+    client.write_all(REQUEST).unwrap();
+    poll_for_data(server.as_raw_fd());
+    let mut buffer = [0; 4096];
+    assert_eq!(server.read(&mut buffer).unwrap(), REQUEST.len());
+    let records = kernel.records();
+    let [Record::Sent(sent), Record::Ready(ready), Record::Received(received)] = records.as_slice() else {
+        panic!("{:?}", records.iter().map(kind).collect::<Vec<_>>())
+    };
+    assert_eq!((sent.head.fd, ready.fd), (client.as_raw_fd(), server.as_raw_fd()));
+    assert_eq!(&received.data[..received.captured as usize], REQUEST);
+    assert!(ready.at_ns < received.head.at_ns);
+
+    server.write_all(ANSWER).unwrap();
+    server.write_all(b"more").unwrap();
+    client.read_exact(&mut buffer[..ANSWER.len() + 4]).unwrap();
+    client.write_all(REQUEST).unwrap();
+    let records = kernel.records();
+    let [Record::Sent(answer), Record::Sent(more), Record::Received(_)] = records.as_slice() else {
+        panic!("{:?}", records.iter().map(kind).collect::<Vec<_>>())
+    };
+    assert_eq!(&answer.data[..answer.captured as usize], &ANSWER[..32]);
+    assert_eq!((more.bytes, more.captured), (4, 0), "only the first bytes after a read are captured");
+
+    // Nothing past the first bytes of a request is ever copied.
+    client.write_all(&[b'x'; 2000]).unwrap();
+    server.read_exact(&mut buffer[..REQUEST.len() + 2000]).unwrap();
+    let captured: usize = kernel
+        .records()
+        .iter()
+        .map(|record| if let Record::Received(r) = record { r.captured as usize } else { 0 })
+        .sum();
+    assert_eq!(captured, REQUEST_CAPTURE);
+
+    let pipe = std::io::pipe().unwrap();
+    drop(pipe);
+    assert_eq!(kernel.kinds(), [], "fds that are no connections make no records");
+    drop(server);
+    assert_eq!(kernel.kinds(), [Kind::Closed]);
+
+    let process = kernel.maps.process(std::process::id()).unwrap();
+    assert_eq!((process.produced, process.dropped), (kernel.delivered, 0));
+
+    // Loss is counted: more than the ring buffer holds, while nobody reads it.
+    let (mut server, mut client) = {
+        let client = TcpStream::connect(address).unwrap();
+        (listener.accept().unwrap().0, client)
+    };
+    for _ in 0..10_000 {
+        client.write_all(REQUEST).unwrap();
+        server.read_exact(&mut buffer[..REQUEST.len()]).unwrap();
+        server.write_all(b"x").unwrap();
+        client.read_exact(&mut buffer[..1]).unwrap();
+    }
+    kernel.probes.disarm();
+    kernel.records();
+    let process = kernel.maps.process(std::process::id()).unwrap();
+    assert!(process.dropped > 1_000, "{} of {} dropped", process.dropped, process.produced);
+    assert_eq!(process.produced, kernel.delivered + process.dropped);
+    assert!(kernel.maps.counters().get(Counter::RingFull) >= process.dropped);
+    assert_eq!(kernel.probes.misses(), 0);
+
+    kernel.maps.unfollow(std::process::id()).unwrap();
+    client.write_all(REQUEST).unwrap();
+    take_the_name_of_a_vm_thread();
+    assert_eq!(kernel.kinds(), [], "what is not followed makes no records");
+}

@@ -1,0 +1,145 @@
+//! What goes out of a timeline: the changes since the last update, or all of it.
+
+use proto::v1;
+
+use super::Builder;
+use crate::{builder::Counts, event::Start};
+
+/// How much of each list has gone out in updates.
+#[derive(Debug, Default)]
+pub(super) struct Sent {
+    head: bool,
+    milestones: usize,
+    requests: usize,
+    gaps: usize,
+    phases: Vec<v1::Phase>,
+    completeness: Option<v1::Completeness>,
+    steady: bool,
+    exit: bool,
+    counts: v1::RequestCounts,
+}
+
+impl Builder {
+    /// All that is known by now came from the collector itself.
+    pub(super) fn told_before(&mut self) {
+        self.sent.milestones = self.milestones.reached().len();
+        self.sent.requests = self.requests.kept().len();
+        (self.sent.steady, self.sent.exit) = (self.steady.is_some(), self.exit.is_some());
+    }
+
+    /// What has changed since the last update; `last` when nothing more will come.
+    pub fn update(&mut self, now_ns: u64, last: bool) -> Option<v1::Timeline> {
+        let mut update = v1::Timeline { id: self.start.id.clone(), ..v1::Timeline::default() };
+        let mut changed = false;
+        if !self.sent.head {
+            self.sent.head = true;
+            changed = true;
+            self.head(&mut update);
+        }
+        let milestones = self.milestones.reached();
+        update.milestones = milestones[self.sent.milestones..].to_vec();
+        self.sent.milestones = milestones.len();
+        update.requests = self.requests.kept()[self.sent.requests..].to_vec();
+        self.sent.requests = self.requests.kept().len();
+        update.routes = self.requests.routes(true);
+        update.connections = self.outbound.connections(true);
+        let now = (!last).then(|| self.since_exec(now_ns));
+        update.intervals = self.cpu.close_intervals(now, self.start.run_queue);
+        let phases = self.phases();
+        update.phases = phases.iter().filter(|phase| !self.sent.phases.contains(phase)).cloned().collect();
+        self.sent.phases = phases;
+        let counts = self.requests.counts();
+        if counts != self.sent.counts {
+            self.sent.counts = counts;
+            update.request_counts = Some(counts);
+            changed = true;
+        }
+        if let Some(steady) = self.steady
+            && !std::mem::replace(&mut self.sent.steady, true)
+        {
+            update.steady = Some(steady);
+            changed = true;
+        }
+        if let Some(exit) = self.exit
+            && !std::mem::replace(&mut self.sent.exit, true)
+        {
+            update.exit = Some(exit);
+            changed = true;
+        }
+        let mut completeness = self.completeness();
+        let gaps = std::mem::take(&mut completeness.gaps);
+        if self.sent.completeness.as_ref() != Some(&completeness) || gaps.len() > self.sent.gaps {
+            self.sent.completeness = Some(completeness.clone());
+            completeness.gaps = gaps[self.sent.gaps..].to_vec();
+            self.sent.gaps = gaps.len();
+            update.completeness = Some(completeness);
+            changed = true;
+        }
+        changed |= !update.milestones.is_empty()
+            || !update.requests.is_empty()
+            || !update.routes.is_empty()
+            || !update.connections.is_empty()
+            || !update.intervals.is_empty()
+            || !update.phases.is_empty();
+        changed.then_some(update)
+    }
+
+    fn head(&self, timeline: &mut v1::Timeline) {
+        let Start { jvm, pod, .. } = &self.start;
+        timeline.id.clone_from(&self.start.id);
+        timeline.node.clone_from(&self.start.node);
+        timeline.jvm = Some(v1::Jvm {
+            pid: jvm.pid,
+            container_pid: jvm.container_pid,
+            executable: jvm.executable.clone(),
+            main: jvm.main.clone(),
+            exec_at: (!self.start.late).then(|| self.milestones.wall(self.start.exec_ns)),
+            libjvm: jvm.libjvm.clone(),
+        });
+        timeline.pod = pod.as_ref().map(|pod| v1::Pod {
+            container_id: pod.container_id.clone(),
+            uid: pod.uid.clone(),
+            qos_class: pod.qos_class.clone(),
+            ..v1::Pod::default()
+        });
+    }
+
+    fn phases(&self) -> Vec<v1::Phase> {
+        self.cpu.phases(&self.milestones.phases(), self.start.run_queue, |tid| self.class(tid))
+    }
+
+    fn completeness(&self) -> v1::Completeness {
+        let Start { armed_before_exec, late, hot_ns, .. } = self.start;
+        let Counts { produced, delivered, dropped, misses } = self.counts;
+        let clean = armed_before_exec && !late && dropped == 0 && misses == 0 && produced == delivered;
+        v1::Completeness {
+            armed_before_exec: Some(armed_before_exec),
+            hot_since_exec_ns: hot_ns.map(|at| self.since_exec(at)),
+            late: Some(late),
+            events_produced: Some(produced),
+            events_delivered: Some(delivered),
+            events_dropped: Some(dropped),
+            probe_misses: Some(misses),
+            gaps: self.gaps.clone(),
+            complete: Some(clean && self.gaps.is_empty() && hot_ns.is_some()),
+        }
+    }
+
+    /// The whole timeline as it looks now, less the intervals that went out in updates.
+    pub fn snapshot(&mut self) -> v1::Timeline {
+        let mut timeline = v1::Timeline::default();
+        self.head(&mut timeline);
+        timeline.completeness = Some(self.completeness());
+        timeline.milestones = self.milestones.reached().to_vec();
+        timeline.milestones.sort_by_key(|milestone| milestone.since_exec_ns);
+        timeline.phases = self.phases();
+        timeline.intervals = self.cpu.open_intervals(self.start.run_queue);
+        timeline.requests = self.requests.kept().to_vec();
+        timeline.routes = self.requests.routes(false);
+        timeline.connections = self.outbound.connections(false);
+        timeline.steady = self.steady;
+        timeline.exit = self.exit;
+        timeline.request_counts = Some(self.requests.counts());
+        timeline
+    }
+}
