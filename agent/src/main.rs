@@ -1,6 +1,6 @@
 //! `jcold-agent`: command line.
 
-use std::{net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
+use std::{io::IsTerminal as _, net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
 
 use agent::{preflight, run, trace};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -89,7 +89,12 @@ fn main() -> ExitCode {
     // `trace` shares the terminal with the command that it runs.
     let level = if matches!(cli.command, Command::Run(_)) { "info" } else { "error" };
     let filter = EnvFilter::try_from_env("JCOLD_LOG").unwrap_or_else(|_| EnvFilter::new(level));
-    tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_target(false)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .init();
     match execute(cli.command) {
         Ok(code) => code,
         Err(error) => {

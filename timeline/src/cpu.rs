@@ -1,7 +1,7 @@
 //! CPU and run-queue time of threads, booked by thread class to intervals and phases.
 //!
 //! A span of a thread's CPU arrives up to a tenth of a second after it began, its thread's name may come later still,
-//! and a phase's end is known only when its last request has ended. So spans wait a few seconds before they are booked.
+//! and a phase's end is known only when its last request has ended. So spans wait a little before they are booked.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,7 +10,9 @@ use proto::v1;
 use crate::{class::ThreadClass, requests::median};
 
 /// How long a span waits for what is not known yet.
-const SETTLE_NS: u64 = 3_000_000_000;
+const SETTLE_NS: u64 = 1_500_000_000;
+/// How long before it ends a span may begin, as a rule.
+const SPAN_NS: u64 = 500_000_000;
 /// Length of an interval while the process is cold.
 const INTERVAL_NS: u64 = 100_000_000;
 /// Length of an interval later.
@@ -132,7 +134,7 @@ impl Cpu {
 
     /// Takes the intervals that have closed; all of them when `now_ns` is `None`.
     pub fn close_intervals(&mut self, now_ns: Option<u64>, run_queue: bool) -> Vec<v1::Interval> {
-        let horizon = now_ns.map(|now| interval_of(now.saturating_sub(SETTLE_NS + LONG_INTERVAL_NS)).0);
+        let horizon = now_ns.map(|now| interval_of(now.saturating_sub(SETTLE_NS + SPAN_NS)).0);
         let open = horizon.map_or_else(BTreeMap::new, |horizon| self.intervals.split_off(&horizon));
         let closed = std::mem::replace(&mut self.intervals, open);
         self.closed_ns = self.closed_ns.max(horizon.unwrap_or(0));
