@@ -4,6 +4,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod bench;
 pub mod build;
 pub mod demo;
 pub mod http;

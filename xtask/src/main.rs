@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::demo::{self, Show};
 use xtask::setup::{self, Purpose};
-use xtask::{build, interrupt, jdk, repo, step};
+use xtask::{bench, build, interrupt, jdk, repo, step};
 
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", about = "What one does in this repository", version)]
@@ -30,11 +30,29 @@ enum Task {
         #[arg(long)]
         keep: bool,
     },
+    /// Measure, beside what measures the same elsewhere
+    Bench {
+        #[command(subcommand)]
+        what: Bench,
+    },
     /// Run all tests of the workspace; they need root and a kernel with BTF
     Test {
         /// Arguments for `cargo test`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum Bench {
+    /// Cold starts of the testbed: requests and CPU by jcold and by others, and what the agent costs
+    Accuracy {
+        /// How many cold starts
+        #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+        runs: u32,
+        /// Print nothing on stdout but JSON; it is in target/bench/accuracy.json in any case
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -65,6 +83,11 @@ fn run(task: Task) -> Result<()> {
             setup::run(Purpose::Demo)?;
             build::run()?;
             demo::run(Show { json, keep })
+        }
+        Task::Bench { what: Bench::Accuracy { runs, json } } => {
+            setup::run(Purpose::Demo)?;
+            build::run()?;
+            bench::accuracy(runs, json)
         }
         Task::Test { arguments } => {
             setup::run(Purpose::Test)?;

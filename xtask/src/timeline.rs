@@ -176,7 +176,8 @@ impl Timeline {
     }
 }
 
-fn list(value: &Value) -> impl Iterator<Item = &Value> {
+/// Entries of a JSON list; none when there is no list.
+pub fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
