@@ -41,17 +41,22 @@ impl Connection {
     /// Sends one GET and reads its whole answer. `headers` are further lines, each ended by CRLF.
     pub fn get(&mut self, path: &str, headers: &str) -> Result<Response> {
         let request = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n{headers}\r\n", self.port);
+        self.exchange(request.as_bytes()).with_context(|| format!("GET {path}"))
+    }
+
+    /// Sends one request as it is, in one write, and reads its whole answer.
+    pub fn exchange(&mut self, request: &[u8]) -> Result<Response> {
         let started = Instant::now();
-        self.stream.write_all(request.as_bytes()).with_context(|| format!("GET {path}: write"))?;
+        self.stream.write_all(request).context("write")?;
         let mut received = Vec::with_capacity(1024);
         loop {
-            if let Some((status, body)) = parse(&received).with_context(|| format!("GET {path}"))? {
+            if let Some((status, body)) = parse(&received)? {
                 return Ok(Response { status, body, elapsed: started.elapsed() });
             }
             let mut chunk = [0; 4096];
-            let length = self.stream.read(&mut chunk).with_context(|| format!("GET {path}: read"))?;
+            let length = self.stream.read(&mut chunk).context("read")?;
             if length == 0 {
-                bail!("GET {path}: the connection was closed within the answer");
+                bail!("the connection was closed within the answer");
             }
             received.extend_from_slice(&chunk[..length]);
         }

@@ -7,6 +7,7 @@
 pub mod bench;
 pub mod build;
 pub mod demo;
+pub mod hello;
 pub mod http;
 pub mod interrupt;
 pub mod jdk;
