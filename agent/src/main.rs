@@ -48,7 +48,7 @@ struct TraceArgs {
     /// standard output, and the command's own standard output then goes to standard error.
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
-    /// End the command and report after N user requests.
+    /// End the command and report after N user requests, or once the JVM is steady.
     #[arg(long, value_name = "N")]
     requests: Option<u64>,
     /// End the command and report after this time: 500ms, 30s, 5m, 1h.

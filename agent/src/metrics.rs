@@ -6,12 +6,12 @@ use axum::{Router, extract::State, http::header, response::IntoResponse, routing
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric, text::encode},
-    metrics::{counter::ConstCounter, gauge::ConstGauge},
+    metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
     registry::{Registry, Unit},
 };
 use tokio::{net::TcpListener, sync::watch};
 
-use crate::tracker::Status;
+use crate::{probes::Usage, tracker::Status};
 
 /// Media type of the OpenMetrics text format.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -50,7 +50,8 @@ struct Numbers(Status);
 
 impl Collector for Numbers {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
-        let Status { hot, hot_ns, cold_jvms, jvms, delivered, counters, misses, map_bytes } = self.0;
+        let Status { hot, hot_ns, cold_jvms, jvms, delivered, counters, misses, map_bytes, map_entries } =
+            self.0;
         let mut gauge = |name: &str, help: &str, unit: Option<&Unit>, value: i64| {
             let gauge = ConstGauge::new(value);
             gauge.encode(encoder.encode_descriptor(name, help, unit, gauge.metric_type())?)
@@ -64,6 +65,16 @@ impl Collector for Numbers {
             Some(&Unit::Bytes),
             signed(map_bytes),
         )?;
+        let mut entries = encoder.encode_descriptor(
+            "jcold_agent_map_entries",
+            "Entries of the probes' maps in use",
+            None,
+            MetricType::Gauge,
+        )?;
+        let Usage { processes, threads, sockets } = map_entries;
+        for (map, used) in [("processes", processes), ("threads", threads), ("sockets", sockets)] {
+            ConstGauge::new(signed(used)).encode(entries.encode_family(&[("map", map)])?)?;
+        }
         let hot_seconds = ConstCounter::new(hot_ns as f64 / 1e9);
         let help = "Time with the hot tier attached";
         hot_seconds.encode(encoder.encode_descriptor(
@@ -84,7 +95,7 @@ impl Collector for Numbers {
             "jcold_agent_events_dropped",
             "Records and map entries that found no room, by where",
             None,
-            prometheus_client::metrics::MetricType::Counter,
+            MetricType::Counter,
         )?;
         for &(which, label) in agent_ebpf::Counter::ALL {
             if which != agent_ebpf::Counter::Produced {

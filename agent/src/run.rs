@@ -81,7 +81,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     for Finished { update, .. } in tracker.finish_all() {
         exporter.send_all(update);
     }
-    exporter.send_stats(stats(&tracker));
+    exporter.send_stats(stats(&tracker.status()));
     drop(status);
     let left = exporter.drain(DRAIN_BOUND).await?;
     if left > 0 {
@@ -122,12 +122,12 @@ async fn watch_node(
                 }
                 if update {
                     exporter.send_all(tracker.updates());
-                    status.send_replace(tracker.status());
                 }
             }
             _ = tell.tick() => {
-                exporter.send_stats(stats(tracker));
-                status.send_replace(tracker.status());
+                let now = tracker.status();
+                exporter.send_stats(stats(&now));
+                status.send_replace(now);
             }
             _ = terminate.recv() => return Ok(()),
             _ = interrupt.recv() => return Ok(()),
@@ -149,8 +149,7 @@ async fn known(collector: &str, running: &[Late]) -> HashMap<String, Timeline> {
     join_all(fetches).await.into_iter().flatten().collect()
 }
 
-fn stats(tracker: &Tracker) -> AgentStats {
-    let status = tracker.status();
+fn stats(status: &tracker::Status) -> AgentStats {
     AgentStats {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         tier: if status.hot { "hot" } else { "sentinel" }.to_owned(),

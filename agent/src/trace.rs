@@ -38,7 +38,7 @@ const END_BOUND: Duration = Duration::from_secs(10);
 pub struct Options {
     /// The command and its arguments.
     pub command: Vec<String>,
-    /// End after so many user requests.
+    /// End after so many user requests, or with the verdict, after which none are counted.
     pub requests: Option<u64>,
     /// End after so long.
     pub duration: Option<Duration>,
@@ -122,7 +122,8 @@ impl Trace {
                 }
                 _ = tick.tick(), if self.tracker.is_busy() => {
                     self.tick()?;
-                    if options.requests.is_some_and(|wanted| self.tracker.user_requests() >= wanted) {
+                    let counted = |wanted| self.tracker.user_requests() >= wanted || self.tracker.is_observed();
+                    if options.requests.is_some_and(counted) {
                         return Ok(None);
                     }
                 }

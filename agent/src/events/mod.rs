@@ -26,11 +26,6 @@ impl Decoder {
         self.accepted.insert(fd, HeadParser::default());
     }
 
-    /// The fds of accepted connections.
-    pub fn fds(&self) -> impl Iterator<Item = i32> {
-        self.accepted.keys().copied()
-    }
-
     /// The events that a record tells; a poller's record may tell several, records of a process's life none.
     pub fn decode(&mut self, record: &Record, mut tell: impl FnMut(Event)) {
         let (head, what) = match record {

@@ -36,6 +36,17 @@ pub struct Maps {
     memory_bytes: u64,
 }
 
+/// Entries of the maps in use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Processes exec'd since the probes were loaded.
+    pub processes: u64,
+    /// Threads of followed processes.
+    pub threads: u64,
+    /// Connections of followed processes.
+    pub sockets: u64,
+}
+
 /// What the probes counted, over all processes, by [`Counter`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters([u64; Counter::ALL.len()]);
@@ -95,10 +106,16 @@ impl Maps {
 
     /// Forgets a process that has exited, unless its id has been taken by another.
     pub fn forget(&mut self, tgid: u32, exec_ns: u64) {
-        if self.process(tgid).is_some_and(|entry| entry.exec_ns == exec_ns) {
+        let same = |entry: Process| entry.exec_ns == exec_ns && entry.flags & process::SEEN != 0;
+        if self.process(tgid).is_some_and(same) {
             // Gone already is as good.
             let _ = self.processes.remove(&tgid);
         }
+    }
+
+    /// Whether a record of this process being seen as a JVM was made.
+    pub fn is_seen(&self, tgid: u32) -> bool {
+        self.process(tgid).is_some_and(|entry| entry.flags & process::SEEN != 0)
     }
 
     /// Accounts a thread that was there before its process was followed, unless a probe already does.
@@ -129,10 +146,23 @@ impl Maps {
         self.sockets.insert(Shared(SocketKey { tgid, fd }), Shared(socket), 0)
     }
 
-    /// Stops following a connection.
-    pub fn remove_socket(&mut self, tgid: u32, fd: i32) {
-        // Gone already is as good.
-        let _ = self.sockets.remove(&Shared(SocketKey { tgid, fd }));
+    /// Stops following the connections of a process. Looks at every entry of the map.
+    pub fn remove_sockets(&mut self, tgid: u32) {
+        let keys: Vec<_> =
+            self.sockets.keys().filter_map(Result::ok).filter(|key| key.0.tgid == tgid).collect();
+        for key in keys {
+            // Gone already is as good.
+            let _ = self.sockets.remove(&key);
+        }
+    }
+
+    /// Entries in use, by map. Looks at every entry of each.
+    pub fn usage(&self) -> Usage {
+        Usage {
+            processes: self.processes.keys().count() as u64,
+            threads: self.threads.keys().count() as u64,
+            sockets: self.sockets.keys().count() as u64,
+        }
     }
 
     /// What the probes counted so far.

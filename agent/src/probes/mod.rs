@@ -18,7 +18,7 @@ use aya::{
     programs::{BtfTracePoint, Program, ProgramError, tp_btf::BtfTracePointLink},
 };
 
-pub use self::maps::{Counters, Maps};
+pub use self::maps::{Counters, Maps, Usage};
 use self::offsets::OffsetError;
 
 /// Rare events, always on.

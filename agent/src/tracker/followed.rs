@@ -37,8 +37,8 @@ pub struct Followed {
     before: Counts,
     /// Misses of all probes when this JVM was first counted.
     misses_before: Option<u64>,
-    /// Spans of CPU are still being booked.
-    settling_until_ns: u64,
+    /// There is something that no update has told.
+    untold: bool,
 }
 
 impl Followed {
@@ -54,7 +54,7 @@ impl Followed {
             recorder,
             delivered: 0,
             misses_before: None,
-            settling_until_ns: 0,
+            untold: true,
         }
     }
 
@@ -92,11 +92,8 @@ impl Followed {
 
     pub fn builder_tick(&mut self, now_ns: u64) {
         self.settle_counts();
-        if self.is_busy() {
+        if self.state != State::Observed {
             self.builder.tick(now_ns);
-        }
-        if self.state == State::Observed && now_ns > self.settling_until_ns {
-            self.settling_until_ns = 0;
         }
     }
 
@@ -124,7 +121,7 @@ impl Followed {
             State::Exited { at_ns } => State::Exited { at_ns },
             _ => State::Observed,
         };
-        self.settling_until_ns = now_ns;
+        self.untold = true;
     }
 
     /// Ends the timeline: all of it that no update took away, and the last update.
@@ -136,6 +133,7 @@ impl Followed {
     }
 
     pub fn update(&mut self, now_ns: u64) -> Option<v1::Timeline> {
+        self.untold = false;
         self.builder.update(now_ns, self.state == State::Observed)
     }
 
@@ -144,7 +142,7 @@ impl Followed {
     }
 
     pub fn is_busy(&self) -> bool {
-        self.state != State::Observed || self.settling_until_ns != 0
+        self.state != State::Observed || self.untold
     }
 
     pub fn has_verdict(&self) -> bool {

@@ -26,7 +26,8 @@ impl Tracker {
     /// When the hot tier cannot be attached.
     pub fn find_running(&mut self) -> Result<Vec<Late>, ProbeError> {
         for pid in self.config.proc.pids() {
-            if self.config.proc.libjvm(pid).is_none() || self.followed.contains_key(&pid) {
+            // One that started a moment ago is on its way through the ring buffer.
+            if self.maps.is_seen(pid) || self.config.proc.libjvm(pid).is_none() {
                 continue;
             }
             let Some((_, ticks)) = self.config.proc.parent_and_start(pid) else { continue };

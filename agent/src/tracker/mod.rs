@@ -19,7 +19,7 @@ use crate::{
     clock::{TimeAnchor, boot_ns},
     events::raw::{self, Record},
     identity::{self, Node, Proc, Task},
-    probes::{Counters, Maps, ProbeError, Probes},
+    probes::{Counters, Maps, ProbeError, Probes, Usage},
 };
 
 /// A process that has exited is kept so long for the last records of its threads.
@@ -50,6 +50,8 @@ pub struct Tracker {
     anchor: TimeAnchor,
     delivered: u64,
     recordings: usize,
+    /// Timelines that ended because another program took their process over.
+    replaced: Vec<Finished>,
     /// JVMs that were found to run already and wait for what an earlier agent knew of them.
     candidates: Vec<Late>,
 }
@@ -60,6 +62,13 @@ pub struct Finished {
     pub timeline: v1::Timeline,
     /// What has changed since the last [`Tracker::updates`].
     pub update: Option<v1::Timeline>,
+}
+
+impl Finished {
+    fn of(mut followed: Followed) -> Self {
+        let (timeline, update) = followed.finish(boot_ns());
+        Self { timeline, update }
+    }
 }
 
 /// Numbers for people who watch the agent.
@@ -81,6 +90,8 @@ pub struct Status {
     pub misses: u64,
     /// Kernel memory of the maps, bytes.
     pub map_bytes: u64,
+    /// Entries of the maps in use.
+    pub map_entries: Usage,
 }
 
 impl Tracker {
@@ -95,6 +106,7 @@ impl Tracker {
             anchor: TimeAnchor::now(),
             delivered: 0,
             recordings: 0,
+            replaced: Vec::new(),
             candidates: Vec::new(),
         }
     }
@@ -126,8 +138,14 @@ impl Tracker {
                 }
                 _ => {}
             }
-            if let Some(followed) = self.followed.get_mut(&head.tgid) {
-                followed.take(&record);
+            match (self.followed.get_mut(&head.tgid), &record) {
+                (Some(followed), _) => followed.take(&record),
+                (None, Record::ProcessExited(_)) => {
+                    // One that was left alone.
+                    let exec_ns = self.maps.process(head.tgid).map_or(0, |entry| entry.exec_ns);
+                    self.maps.forget(head.tgid, exec_ns);
+                }
+                (None, _) => {}
             }
         }
         Ok(())
@@ -152,6 +170,9 @@ impl Tracker {
         }
         self.probes.arm()?;
         let hot_ns = boot_ns();
+        if let Some(former) = self.followed.remove(&pid) {
+            self.replaced.push(Finished::of(former));
+        }
         let (_, ticks) = self.config.proc.parent_and_start(pid).unwrap_or((0, 0));
         let programs = self.programs.get(&(pid, ticks)).copied().unwrap_or(0);
         let id = self.config.node.timeline_id(pid, ticks, programs);
@@ -218,7 +239,8 @@ impl Tracker {
             .filter(|(_, followed)| followed.exited_before(now.saturating_sub(LINGER_NS)))
             .map(|(pid, _)| *pid)
             .collect();
-        let finished = over.into_iter().filter_map(|pid| self.finish(pid)).collect();
+        let mut finished = std::mem::take(&mut self.replaced);
+        finished.extend(over.into_iter().filter_map(|pid| self.finish(pid)));
         if !self.followed.values().any(Followed::is_cold) {
             self.probes.disarm();
         }
@@ -238,11 +260,10 @@ impl Tracker {
             if let Err(error) = self.maps.unfollow(pid) {
                 tracing::warn!(pid, %error, "cannot be left alone");
             }
-            let Some(followed) = self.followed.get_mut(&pid) else { continue };
-            for fd in followed.decoder.fds() {
-                self.maps.remove_socket(pid, fd);
+            self.maps.remove_sockets(pid);
+            if let Some(followed) = self.followed.get_mut(&pid) {
+                followed.observed(now);
             }
-            followed.observed(now);
         }
     }
 
@@ -281,13 +302,10 @@ impl Tracker {
     }
 
     fn finish(&mut self, pid: u32) -> Option<Finished> {
-        let mut followed = self.followed.remove(&pid)?;
+        let followed = self.followed.remove(&pid)?;
         self.maps.forget(pid, followed.exec_ns);
-        for fd in followed.decoder.fds() {
-            self.maps.remove_socket(pid, fd);
-        }
-        let (timeline, update) = followed.finish(boot_ns());
-        Some(Finished { timeline, update })
+        self.maps.remove_sockets(pid);
+        Some(Finished::of(followed))
     }
 
     /// Ends all timelines, as the agent or the command is ending. What still runs keeps running.
@@ -308,6 +326,11 @@ impl Tracker {
     /// Most user requests that any JVM has answered.
     pub fn user_requests(&self) -> u64 {
         self.followed.values().map(Followed::user_requests).max().unwrap_or(0)
+    }
+
+    /// Whether there are JVMs and all have their verdict.
+    pub fn is_observed(&self) -> bool {
+        !self.followed.is_empty() && self.followed.values().all(Followed::has_verdict)
     }
 
     /// Whether there is anything that time changes.
@@ -331,6 +354,7 @@ impl Tracker {
             counters: self.maps.counters(),
             misses: self.probes.misses(),
             map_bytes: self.maps.memory_bytes(),
+            map_entries: self.maps.usage(),
         }
     }
 }
