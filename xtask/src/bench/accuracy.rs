@@ -19,8 +19,8 @@ use crate::timeline::{Timeline, list, number};
 pub const NOTES: &str = "\
 schedstat: /proc/PID/task/*/schedstat of the same threads, read every 10 ms on boot time, on a straight line in between.
 Ready is the timeline's milestone. The first second of traffic begins with the 100 ms interval of the first user
-request, and ends with an interval: both sides are cut at the same instants. Totals end with the last interval that the
-collector had, with the service alive. Main is the launcher's thread too, whose CPU between fork and exec only schedstat has.";
+request and ends with an interval: both sides are cut at the same instants. With the service alive, both end with the
+last interval that the collector had. With it ended, schedstat lacks up to 10 ms of each thread's end.";
 
 const SECOND_NS: u64 = 1_000_000_000;
 const INTERVAL_NS: u64 = 100_000_000;
@@ -65,11 +65,14 @@ pub fn run(name: &str, jdk: &Jdk) -> Result<Vec<Table>> {
             let all = timeline.user_requests().len() >= CALLS;
             all && traffic_end.is_some_and(|end| end <= intervals_end(timeline))
         })?;
-    let history = sampler.finish()?;
     let agent = agent(&mut testbed, &timeline)?;
     service.stop()?;
+    let history = sampler.finish()?;
+    let ended = testbed
+        .collector()
+        .await_timeline(service.pid(), "the service's end", |timeline| timeline.value["exit"].is_object())?;
     let mut tables = vec![requests(&demo::series(&timeline.user_requests(), &truth, &calls), &timeline)];
-    tables.extend(cpu(&timeline, &history)?);
+    tables.extend(cpu(&timeline, &ended, &history)?);
     tables.push(agent);
     Ok(tables)
 }
@@ -89,7 +92,8 @@ fn requests(series: &[report::Series; 3], timeline: &Timeline) -> Table {
     Table { key: "requests", title: PATH.to_owned(), columns: REQUESTS, rows: rows.collect() }
 }
 
-fn cpu(timeline: &Timeline, history: &History) -> Result<[Table; 3]> {
+/// CPU by class: `timeline` is what was known while the service lived, `ended` what was after its end.
+fn cpu(timeline: &Timeline, ended: &Timeline, history: &History) -> Result<[Table; 4]> {
     let exec_at = timeline.value["jvm"]["execAt"].as_str().context("no instant of exec")?;
     let exec_boot_ns = clock::boot_ns_of(exec_at)?;
     let schedstat = |class: &str, from_ns: u64, to_ns: u64| {
@@ -110,11 +114,13 @@ fn cpu(timeline: &Timeline, history: &History) -> Result<[Table; 3]> {
     let end = intervals_end(timeline);
     let phases = |class: &str| cpu_of(&timeline.value["phases"], class, 0, ready);
     let traffic = |class: &str| cpu_of(&timeline.value["intervals"], class, from, to);
-    let all = |class: &str| cpu_of(&timeline.value["intervals"], class, 0, end);
+    let alive = |class: &str| cpu_of(&timeline.value["intervals"], class, 0, end);
+    let all = |class: &str| cpu_of(&ended.value["intervals"], class, 0, u64::MAX);
     Ok([
         table("cpu_before_ready", "CPU before ready".into(), 0, ready, &phases),
         table("cpu_first_second", "CPU, 1 s of traffic".into(), from, to, &traffic),
-        table("cpu_total", "CPU in all".into(), 0, end, &all),
+        table("cpu_alive", "CPU, service alive".into(), 0, end, &alive),
+        table("cpu_total", "CPU, service ended".into(), 0, intervals_end(ended), &all),
     ])
 }
 
