@@ -122,9 +122,11 @@ async fn watch_node(
                 }
                 if update {
                     exporter.send_all(tracker.updates());
+                    status.send_replace(tracker.status());
                 }
             }
             _ = tell.tick() => {
+                tracker.count_usage();
                 let now = tracker.status();
                 exporter.send_stats(stats(&now));
                 status.send_replace(now);

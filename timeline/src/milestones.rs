@@ -112,6 +112,8 @@ impl Milestones {
             let next = begun.get(at + 1).map(|(_, next)| *next).or(self.until_ns);
             phases.push(PhaseSpan { kind, start_ns, end_ns: next.map(|next| next.max(start_ns)) });
         }
+        // Observation ends with the verdict as a rule, and then there is nothing to say of the time after it.
+        phases.retain(|phase| phase.kind != PhaseKind::Steady || phase.end_ns != Some(phase.start_ns));
         phases
     }
 }

@@ -50,6 +50,7 @@ pub struct Tracker {
     anchor: TimeAnchor,
     delivered: u64,
     recordings: usize,
+    usage: Usage,
     /// Timelines that ended because another program took their process over.
     replaced: Vec<Finished>,
     /// JVMs that were found to run already and wait for what an earlier agent knew of them.
@@ -106,6 +107,7 @@ impl Tracker {
             anchor: TimeAnchor::now(),
             delivered: 0,
             recordings: 0,
+            usage: Usage::default(),
             replaced: Vec::new(),
             candidates: Vec::new(),
         }
@@ -343,6 +345,11 @@ impl Tracker {
         self.followed.values().any(Followed::has_exited)
     }
 
+    /// Counts the maps' entries, for [`Tracker::status`]: a look at each, so not to be done often.
+    pub fn count_usage(&mut self) {
+        self.usage = self.maps.usage();
+    }
+
     /// Numbers for people who watch the agent.
     pub fn status(&self) -> Status {
         Status {
@@ -354,7 +361,7 @@ impl Tracker {
             counters: self.maps.counters(),
             misses: self.probes.misses(),
             map_bytes: self.maps.memory_bytes(),
-            map_entries: self.maps.usage(),
+            map_entries: self.usage,
         }
     }
 }

@@ -38,13 +38,16 @@ impl Builder {
         builder.exit = known.exit;
         builder.steady = known.steady;
         builder.told_before();
-        let last_ns = last_seen(known);
-        let now = builder.since_exec(now_ns);
-        builder.gap(v1::Gap {
-            since_exec_ns: Some(last_ns),
-            length_ns: Some(now.saturating_sub(last_ns)),
-            reason: "the agent was restarted".to_owned(),
-        });
+        // After the verdict nobody had to watch.
+        if known.steady.is_none() {
+            let last_ns = last_seen(known);
+            let now = builder.since_exec(now_ns);
+            builder.gap(v1::Gap {
+                since_exec_ns: Some(last_ns),
+                length_ns: Some(now.saturating_sub(last_ns)),
+                reason: "the agent was restarted".to_owned(),
+            });
+        }
         builder
     }
 }

@@ -200,3 +200,14 @@ fn steady_comes_once_latency_and_compilers_have_settled() {
     assert!(steady.since_exec_ns > 9_000 * MS, "not before the compilers were quiet for 5 s: {steady:?}");
     assert!(builder.has_verdict());
 }
+
+#[test]
+fn after_the_verdict_a_restart_of_the_agent_is_no_gap() {
+    let mut known = told(start(), &story());
+    known.steady = Some(v1::Steady { verdict: v1::SteadyVerdict::Reached.into(), ..v1::Steady::default() });
+    let late = Start { late: true, armed_before_exec: false, ..start() };
+    let mut resumed = Builder::resume(late, ThreadClasses::default(), &known, EXEC_NS + 60_000 * MS);
+    assert!(resumed.has_verdict());
+    let completeness = resumed.snapshot().completeness.unwrap();
+    assert_eq!((completeness.gaps.len(), completeness.complete), (0, Some(true)));
+}
