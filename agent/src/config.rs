@@ -27,7 +27,7 @@ struct Rule {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -35,7 +35,7 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// The file is not what it should be.
-    #[error("{}: {source}", path.display())]
+    #[error("{}", path.display())]
     Parse {
         /// The file.
         path: PathBuf,
@@ -68,7 +68,7 @@ mod tests {
         fs::write(&path, "[[thread_class]]\nprefix = \"acme-io-\"\nclass = \"poller\"\n").unwrap();
         assert!(thread_classes(Some(&path)).is_ok());
         fs::write(&path, "[[thread_class]]\nprefix = \"x\"\nclass = \"pollster\"\n").unwrap();
-        let error = thread_classes(Some(&path)).unwrap_err().to_string();
+        let error = format!("{:#}", anyhow::Error::from(thread_classes(Some(&path)).unwrap_err()));
         assert!(error.contains("agent.toml") && error.contains("pollster"), "{error}");
         assert!(thread_classes(Some(Path::new("/nonexistent.toml"))).is_err());
     }

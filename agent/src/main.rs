@@ -99,7 +99,7 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             eprintln!("jcold-agent: {error:#}");
-            ExitCode::FAILURE
+            error.downcast_ref::<trace::CannotStart>().map_or(ExitCode::FAILURE, |error| error.code().into())
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, fs, path::Path};
 
-use crate::probes::{Probes, offsets::BTF_PATH};
+use crate::probes::{ProbeError, Probes, offsets::BTF_PATH};
 
 /// What came out of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,11 +71,15 @@ pub fn probes() -> Check {
                     Outcome::Reduced(format!("{text}; this kernel does not account run-queue time"))
                 }
             }
-            Err(error) => Outcome::Missing(error.to_string()),
+            Err(error) => refused(error),
         },
-        Err(error) => Outcome::Missing(error.to_string()),
+        Err(error) => refused(error),
     };
     check("probes", outcome)
+}
+
+fn refused(error: ProbeError) -> Outcome {
+    Outcome::Missing(format!("{:#}", anyhow::Error::from(error)))
 }
 
 /// The first thing that is missing, as one line.

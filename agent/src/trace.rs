@@ -95,7 +95,22 @@ fn start(options: &Options) -> anyhow::Result<Child> {
     if options.stdout_to_stderr {
         command.stdout(std::io::stderr().as_fd().try_clone_to_owned().context("standard error")?);
     }
-    command.spawn().with_context(|| format!("cannot start {program:?}"))
+    command.spawn().map_err(|source| CannotStart { program: program.clone(), source }.into())
+}
+
+/// The command cannot be started.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start {program:?}")]
+pub struct CannotStart {
+    program: String,
+    source: std::io::Error,
+}
+
+impl CannotStart {
+    /// The exit code that shells give: 127 when there is no such command, 126 when it cannot be executed.
+    pub fn code(&self) -> u8 {
+        if self.source.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 }
+    }
 }
 
 struct Trace {

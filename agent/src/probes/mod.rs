@@ -34,21 +34,21 @@ pub enum ProbeError {
     #[error(transparent)]
     Offsets(#[from] OffsetError),
     /// The kernel's BTF cannot be read by the loader.
-    #[error("{path} cannot be parsed: {0}", path = offsets::BTF_PATH)]
+    #[error("{path} cannot be parsed", path = offsets::BTF_PATH)]
     Btf(#[from] aya::BtfError),
     /// The object or one of its maps was refused.
-    #[error("the probes were refused: {0}")]
+    #[error("the probes were refused")]
     Load(#[from] Box<aya::EbpfError>),
     /// A program was refused.
-    #[error("probe {name} was refused: {}", evidence(.source))]
+    #[error("probe {name} was refused: {}", evidence(cause))]
     Program {
         /// Its name, that of its tracepoint.
         name: &'static str,
         /// What the kernel said.
-        source: Box<ProgramError>,
+        cause: Box<ProgramError>,
     },
     /// A map is not what the agent expects.
-    #[error("map {name} of the probes: {source}")]
+    #[error("map {name} of the probes")]
     Map {
         /// Its name.
         name: &'static str,
@@ -57,24 +57,23 @@ pub enum ProbeError {
     },
 }
 
+/// Lines of the verifier's log that are kept: the last ones say what it refused.
+const VERIFIER_LINES: usize = 6;
+
 fn evidence(error: &ProgramError) -> String {
-    match error {
-        ProgramError::LoadError { io_error, verifier_log } => {
-            let log = verifier_log.to_string();
-            let last: Vec<&str> = log.lines().rev().take(40).collect();
-            let last: Vec<&str> = last.into_iter().rev().collect();
-            format!("{io_error}; the verifier's last words: {}", last.join(" | "))
-        }
-        other => {
-            let mut text = other.to_string();
-            let mut source = std::error::Error::source(other);
-            while let Some(cause) = source {
-                text = format!("{text}: {cause}");
-                source = cause.source();
-            }
-            text
-        }
+    if let ProgramError::LoadError { io_error, verifier_log } = error {
+        let log = verifier_log.to_string();
+        let lines: Vec<&str> = log.lines().collect();
+        let last = &lines[lines.len().saturating_sub(VERIFIER_LINES)..];
+        return format!("{io_error}; the verifier's last words: {}", last.join(" | "));
     }
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
 }
 
 /// The loaded probes.
@@ -188,6 +187,6 @@ fn attach(ebpf: &mut Ebpf, name: &'static str) -> Result<BtfTracePointLink, Prob
     program.take_link(id).map_err(|e| refused(name, e))
 }
 
-fn refused(name: &'static str, source: ProgramError) -> ProbeError {
-    ProbeError::Program { name, source: Box::new(source) }
+fn refused(name: &'static str, cause: ProgramError) -> ProbeError {
+    ProbeError::Program { name, cause: Box::new(cause) }
 }
