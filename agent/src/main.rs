@@ -145,7 +145,7 @@ fn report(output: Output, timelines: &[proto::v1::Timeline]) -> anyhow::Result<(
 
 fn doctor(mut checks: Vec<preflight::Check>) -> ExitCode {
     if preflight::first_missing(&checks).is_none() {
-        checks.push(preflight::probes());
+        checks.extend(preflight::probes());
     }
     for check in &checks {
         println!("{check}");

@@ -31,7 +31,7 @@ impl fmt::Display for Check {
             Outcome::Reduced(text) => ("warn", text),
             Outcome::Missing(text) => ("FAIL", text),
         };
-        write!(f, "{mark:<5} {:<13} {text}", self.name)
+        write!(f, "{mark:<5} {:<20} {text}", self.name)
     }
 }
 
@@ -58,24 +58,38 @@ pub fn quick(root: &Path) -> Vec<Check> {
     ]
 }
 
-/// Loads every probe and attaches the hot tier.
-pub fn probes() -> Check {
-    let outcome = match Probes::load() {
-        Ok((mut probes, maps, _)) => match probes.arm() {
-            Ok(()) => {
-                let kib = maps.memory_bytes() / 1024;
-                let text = format!("all loaded and attached, {kib} KiB of maps");
-                if probes.accounts_run_queue() {
-                    Outcome::Good(text)
-                } else {
-                    Outcome::Reduced(format!("{text}; this kernel does not account run-queue time"))
-                }
-            }
-            Err(error) => refused(error),
-        },
+/// Loads and attaches every probe, each by itself, then all of them as the agent does.
+pub fn probes() -> Vec<Check> {
+    let examined = match Probes::examine() {
+        Ok(examined) => examined,
+        Err(error) => return vec![check("probes", refused(error))],
+    };
+    let outcome = |result: Result<(), ProbeError>| match result {
+        Ok(()) => Outcome::Good("loads and attaches".to_owned()),
         Err(error) => refused(error),
     };
-    check("probes", outcome)
+    let mut checks: Vec<Check> =
+        examined.into_iter().map(|(name, result)| check(name, outcome(result))).collect();
+    if first_missing(&checks).is_none() {
+        checks.push(check("maps", maps()));
+    }
+    checks
+}
+
+fn maps() -> Outcome {
+    match Probes::load() {
+        Ok((probes, maps, _)) => {
+            let text = format!("{} KiB", maps.memory_bytes() / 1024);
+            if probes.accounts_run_queue() {
+                Outcome::Good(text)
+            } else {
+                Outcome::Reduced(format!(
+                    "{text}; this kernel does not account run-queue time (CONFIG_SCHED_INFO)"
+                ))
+            }
+        }
+        Err(error) => refused(error),
+    }
 }
 
 fn refused(error: ProbeError) -> Outcome {

@@ -52,11 +52,11 @@ pub struct Options {
 /// # Errors
 /// When something is missing at the start, or the hot tier cannot be attached.
 pub async fn run(options: Options) -> anyhow::Result<()> {
-    let classes = config::thread_classes(options.config.as_deref())?;
+    let settings = config::settings(options.config.as_deref())?;
     let proc = Proc::new("/proc");
     let node = Node::read(proc.root(), options.node).context("reading the node's identity")?;
     let (probes, maps, ring) = Probes::load()?;
-    let config = tracker::Config { node: node.clone(), proc, classes, below: None, record: None };
+    let config = tracker::Config { node: node.clone(), proc, settings, below: None, record: None };
     let mut tracker = Tracker::new(config, probes, maps);
     let (mut exporter, task) = export::spawn(export::Config {
         collector: options.collector.clone(),

@@ -64,12 +64,12 @@ pub struct Outcome {
 /// # Errors
 /// When something is missing, the command cannot be started, or the hot tier cannot be attached.
 pub async fn trace(options: Options) -> anyhow::Result<Outcome> {
-    let classes = config::thread_classes(options.config.as_deref())?;
+    let settings = config::settings(options.config.as_deref())?;
     let proc = Proc::new("/proc");
     let node = Node::read(proc.root(), None).context("reading the node's identity")?;
     let (probes, maps, ring) = Probes::load()?;
     let below = Some(std::process::id());
-    let config = tracker::Config { node, proc, classes, below, record: options.record.clone() };
+    let config = tracker::Config { node, proc, settings, below, record: options.record.clone() };
     let mut trace = Trace {
         tracker: Tracker::new(config, probes, maps),
         ring: ring::watch(ring).context("waiting on the ring buffer")?,

@@ -17,7 +17,8 @@ mod requests;
 pub mod service;
 mod steady;
 
-pub use builder::{Builder, Counts};
+pub use builder::{Builder, Counts, Settings};
 pub use class::{ThreadClass, ThreadClasses};
 pub use event::{Event, Opening, Service, Start, StartJvm, StartPod, What};
 pub use requests::{OTHER, UNPARSED};
+pub use steady::Limits;

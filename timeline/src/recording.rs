@@ -5,7 +5,7 @@ use std::io::BufRead;
 use proto::v1;
 use serde_json::Error;
 
-use crate::{Builder, Event, Start, ThreadClasses};
+use crate::{Builder, Event, Settings, Start};
 
 /// How often time passes in a replay, as in the agent.
 const TICK_NS: u64 = 100_000_000;
@@ -51,7 +51,7 @@ pub fn replay(recording: impl BufRead) -> Result<v1::Timeline, RecordingError> {
     let (_, first) = lines.next().ok_or(RecordingError::Empty)?;
     let start: Start = parse(1, first)?;
     let mut now_ns = start.exec_ns;
-    let mut builder = Builder::new(start, ThreadClasses::default());
+    let mut builder = Builder::new(start, Settings::default());
     for (at, line) in lines {
         let event: Event = parse(at, line)?;
         while event.at_ns > now_ns + TICK_NS {

@@ -12,10 +12,22 @@ const TOLERANCE: f64 = 0.10;
 const QUIET_NS: u64 = 5_000_000_000;
 /// CPU that the compiler threads may use in that time: 5 % of a core.
 const QUIET_CPU_NS: u64 = QUIET_NS / 20;
-/// Observation ends so long after the first user request …
-const AFTER_FIRST_NS: u64 = 600_000_000_000;
-/// … or so long after exec, whichever is later to begin and first to end.
-const AFTER_EXEC_NS: u64 = 3_600_000_000_000;
+
+/// When observation ends without a verdict of the rule: at the first of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// After the first user request, nanoseconds.
+    pub after_first_request_ns: u64,
+    /// After exec, nanoseconds.
+    pub after_exec_ns: u64,
+}
+
+impl Default for Limits {
+    /// Ten minutes and an hour.
+    fn default() -> Self {
+        Self { after_first_request_ns: 600_000_000_000, after_exec_ns: 3_600_000_000_000 }
+    }
+}
 
 /// What the rule says at an instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +40,7 @@ pub(crate) enum Verdict {
 /// The observations that the rule needs.
 #[derive(Debug, Default)]
 pub(crate) struct Detector {
+    limits: Limits,
     latencies_ns: VecDeque<u64>,
     /// (end, CPU) of compiler threads' recent spans; instants since exec.
     jit: VecDeque<(u64, u64)>,
@@ -35,6 +48,10 @@ pub(crate) struct Detector {
 }
 
 impl Detector {
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
     pub fn first_request(&mut self, at_ns: u64) {
         self.first_request_ns.get_or_insert(at_ns);
     }
@@ -56,8 +73,9 @@ impl Detector {
         while self.jit.front().is_some_and(|(end, _)| *end < from) {
             self.jit.pop_front();
         }
-        let limit =
-            self.first_request_ns.map_or(AFTER_EXEC_NS, |first| (first + AFTER_FIRST_NS).min(AFTER_EXEC_NS));
+        let Limits { after_first_request_ns, after_exec_ns } = self.limits;
+        let after_first = self.first_request_ns.map(|first| first.saturating_add(after_first_request_ns));
+        let limit = after_first.map_or(after_exec_ns, |after_first| after_first.min(after_exec_ns));
         let jit_ns: u64 = self.jit.iter().map(|(_, cpu)| cpu).sum();
         if self.latencies_ns.len() == 2 * WINDOW && jit_ns < QUIET_CPU_NS && now_ns >= QUIET_NS {
             let (before, last) = self.latencies_ns.make_contiguous().split_at(WINDOW);

@@ -12,6 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use agent_ebpf::Offsets;
 use aya::{
     Btf, Ebpf, EbpfLoader, VerifierLogLevel,
     maps::{MapData, RingBuf},
@@ -76,6 +77,9 @@ fn evidence(error: &ProgramError) -> String {
     text
 }
 
+/// A probe's name, and what is wrong with it.
+pub type Examined = (&'static str, Result<(), ProbeError>);
+
 /// The loaded probes.
 pub struct Probes {
     ebpf: Ebpf,
@@ -99,15 +103,8 @@ impl Probes {
     pub fn load() -> Result<(Self, Maps, RingBuf<MapData>), ProbeError> {
         let offsets = maps::Shared(offsets::resolve()?);
         let run_queue = offsets.0.task_run_delay != 0;
-        let ops = dispatch::table();
         let btf = Btf::from_sys_fs()?;
-        let mut ebpf = EbpfLoader::new()
-            .btf(Some(&btf))
-            .verifier_log_level(VerifierLogLevel::DEBUG)
-            .override_global("OFFSETS", &offsets, true)
-            .override_global("SYSCALL_OPS", &ops[..], true)
-            .load(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/jcold-probes")))
-            .map_err(Box::new)?;
+        let mut ebpf = object(&offsets, &btf)?;
         for &name in SENTINEL.iter().chain(HOT) {
             program(&mut ebpf, name)?.load(name, &btf).map_err(|e| refused(name, e))?;
         }
@@ -117,6 +114,21 @@ impl Probes {
         let sentinel = SENTINEL.iter().map(|&name| attach(&mut ebpf, name)).collect::<Result<_, _>>()?;
         trim_heap();
         Ok((Self { ebpf, run_queue, _sentinel: sentinel, hot: Hot::default() }, maps, ring))
+    }
+
+    /// Loads and attaches each probe by itself.
+    ///
+    /// # Errors
+    /// When the kernel lacks a structure, or refuses the object or a map.
+    pub fn examine() -> Result<Vec<Examined>, ProbeError> {
+        let offsets = maps::Shared(offsets::resolve()?);
+        let btf = Btf::from_sys_fs()?;
+        let mut ebpf = object(&offsets, &btf)?;
+        let mut examine = |name| {
+            program(&mut ebpf, name)?.load(name, &btf).map_err(|e| refused(name, e))?;
+            attach(&mut ebpf, name).map(drop)
+        };
+        Ok(SENTINEL.iter().chain(HOT).map(|&name| (name, examine(name))).collect())
     }
 
     /// Attaches the hot tier, if it is not.
@@ -165,6 +177,18 @@ impl Probes {
         };
         self.ebpf.programs().filter_map(|(_, program)| misses(program)).sum()
     }
+}
+
+/// The object with its maps and globals; no program is loaded yet.
+fn object(offsets: &maps::Shared<Offsets>, btf: &Btf) -> Result<Ebpf, ProbeError> {
+    let ops = dispatch::table();
+    let loaded = EbpfLoader::new()
+        .btf(Some(btf))
+        .verifier_log_level(VerifierLogLevel::DEBUG)
+        .override_global("OFFSETS", offsets, true)
+        .override_global("SYSCALL_OPS", &ops[..], true)
+        .load(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/jcold-probes")));
+    Ok(loaded.map_err(Box::new)?)
 }
 
 /// The loader takes some 20 MB while it parses the kernel's BTF; glibc would keep them.

@@ -61,8 +61,8 @@ impl Tracker {
             let mut start = self.start(late.pid, late.id.clone(), late.start_ns);
             (start.late, start.hot_ns) = (true, Some(now));
             let builder = match known.get(&late.id) {
-                Some(known) => Builder::resume(start.clone(), self.config.classes.clone(), known, now),
-                None => Builder::new(start.clone(), self.config.classes.clone()),
+                Some(known) => Builder::resume(start.clone(), self.config.settings.clone(), known, now),
+                None => Builder::new(start.clone(), self.config.settings.clone()),
             };
             let mut followed = Followed::new(late.pid, 0, builder, self.recorder(&start));
             for fd in self.config.proc.accepted(late.pid) {

@@ -11,7 +11,7 @@ use std::{
 use agent_ebpf::Thread;
 use aya::maps::{MapData, RingBuf};
 use proto::v1;
-use timeline::{Builder, Counts, Event, Start, StartJvm, ThreadClasses, What};
+use timeline::{Builder, Counts, Event, Settings, Start, StartJvm, What};
 
 use self::followed::Followed;
 pub use self::late::Late;
@@ -31,8 +31,8 @@ pub struct Config {
     pub node: Node,
     /// Its processes.
     pub proc: Proc,
-    /// Classes of threads.
-    pub classes: ThreadClasses,
+    /// What the site sets.
+    pub settings: Settings,
     /// Only JVMs that descend from this process; all when `None`.
     pub below: Option<u32>,
     /// Writes the events of each JVM to this file; a second JVM's to the same name with `.2`.
@@ -182,7 +182,7 @@ impl Tracker {
         let begin_ns = if seen { exec_ns } else { Proc::start_ns(ticks) };
         let mut start = self.start(pid, id, begin_ns);
         (start.armed_before_exec, start.late, start.hot_ns) = (seen, !seen, Some(hot_ns));
-        let builder = Builder::new(start.clone(), self.config.classes.clone());
+        let builder = Builder::new(start.clone(), self.config.settings.clone());
         let mut followed = Followed::new(pid, exec_ns, builder, self.recorder(&start));
         for task in self.config.proc.tasks(pid) {
             // What the first thread used before exec is not the JVM's.

@@ -10,7 +10,6 @@ use std::collections::{HashMap, HashSet};
 use proto::v1;
 
 use self::update::Sent;
-
 use crate::{
     class::{ThreadClass, ThreadClasses},
     cpu::{Cpu, Span},
@@ -19,7 +18,7 @@ use crate::{
     milestones::Milestones,
     outbound::{Connector, Outbound, PoolConnect, listening},
     requests::{Admitted, Requests},
-    steady::{Detector, Verdict},
+    steady::{Detector, Limits, Verdict},
 };
 
 /// Gaps that are kept; the last one says that there were more.
@@ -50,6 +49,15 @@ struct Thread {
     by_role: bool,
 }
 
+/// What a site sets.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Classes of threads.
+    pub classes: ThreadClasses,
+    /// When observation ends at the latest.
+    pub limits: Limits,
+}
+
 /// Builds the timeline of one process.
 #[derive(Debug)]
 pub struct Builder {
@@ -74,7 +82,7 @@ pub struct Builder {
 
 impl Builder {
     /// Begins a timeline.
-    pub fn new(start: Start, classes: ThreadClasses) -> Self {
+    pub fn new(start: Start, settings: Settings) -> Self {
         let mut milestones = Milestones::new(start.exec_ns, start.wall_offset_ns);
         if !start.late {
             let evidence = start.jvm.executable.clone();
@@ -83,12 +91,12 @@ impl Builder {
         Self {
             requests: Requests::new(start.late),
             milestones,
-            classes,
+            classes: settings.classes,
             threads: HashMap::new(),
             inbound: Inbound::default(),
             outbound: Outbound::default(),
             cpu: Cpu::default(),
-            detector: Detector::default(),
+            detector: Detector::new(settings.limits),
             gaps: Vec::new(),
             opaque: HashSet::new(),
             counts: Counts::default(),

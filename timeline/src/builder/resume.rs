@@ -2,13 +2,13 @@
 
 use proto::v1;
 
-use super::{Builder, Counts};
-use crate::{class::ThreadClasses, event::Start};
+use super::{Builder, Counts, Settings};
+use crate::event::Start;
 
 impl Builder {
     /// Goes on with a timeline that an earlier agent began: `known` is what it had told, `now_ns` when this one takes
     /// over. What lies between is a gap.
-    pub fn resume(mut start: Start, classes: ThreadClasses, known: &v1::Timeline, now_ns: u64) -> Self {
+    pub fn resume(mut start: Start, settings: Settings, known: &v1::Timeline, now_ns: u64) -> Self {
         if let Some(exec_at) = known.jvm.as_ref().and_then(|jvm| jvm.exec_at) {
             let wall_ns = i128::from(exec_at.seconds) * 1_000_000_000 + i128::from(exec_at.nanos);
             start.exec_ns =
@@ -19,7 +19,7 @@ impl Builder {
         let still_late = before.late.unwrap_or(false);
         start.late = still_late;
         start.hot_ns = before.hot_since_exec_ns.map(|since| start.exec_ns + since).or(start.hot_ns);
-        let mut builder = Self::new(start, classes);
+        let mut builder = Self::new(start, settings);
         builder.milestones.resume(known);
         builder.cpu.resume(&known.phases);
         if !still_late {

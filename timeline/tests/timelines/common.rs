@@ -1,7 +1,7 @@
 //! Events written as a story, in milliseconds since exec.
 
 use proto::v1;
-use timeline::{Builder, Counts, Event, Opening, Service, Start, StartJvm, ThreadClasses, What};
+use timeline::{Builder, Counts, Event, Opening, Service, Settings, Start, StartJvm, What};
 
 pub const EXEC_NS: u64 = 1_000_000_000_000;
 pub const MS: u64 = 1_000_000;
@@ -21,7 +21,7 @@ pub fn start() -> Start {
 }
 
 pub fn builder(start: Start) -> Builder {
-    let mut builder = Builder::new(start, ThreadClasses::default());
+    let mut builder = Builder::new(start, Settings::default());
     builder.counted(Counts { produced: 10, delivered: 10, ..Counts::default() });
     builder
 }

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use proto::{fold::fold, v1};
-use timeline::{Builder, Counts, Start, ThreadClasses, What};
+use timeline::{Builder, Counts, Settings, Start, What};
 
 #[test]
 fn a_service_from_exec_to_its_first_users() {
@@ -127,7 +127,7 @@ fn a_restart_of_the_agent_leaves_one_timeline_and_a_gap() {
 
     let late = Start { late: true, armed_before_exec: false, exec_ns: EXEC_NS - 5 * MS, ..start() };
     let resumed_ns = EXEC_NS + 3_450 * MS;
-    let mut second = Builder::resume(late, ThreadClasses::default(), &known, resumed_ns);
+    let mut second = Builder::resume(late, Settings::default(), &known, resumed_ns);
     second.counted(Counts { produced: 12, delivered: 12, ..Counts::default() });
     second.apply(&at(3_450, POLLER, What::Adopted { fd: CLIENT_FD }));
     let rest: Vec<_> = events[cut..].iter().filter(|event| event.at_ns > resumed_ns).cloned().collect();
@@ -206,7 +206,7 @@ fn after_the_verdict_a_restart_of_the_agent_is_no_gap() {
     let mut known = told(start(), &story());
     known.steady = Some(v1::Steady { verdict: v1::SteadyVerdict::Reached.into(), ..v1::Steady::default() });
     let late = Start { late: true, armed_before_exec: false, ..start() };
-    let mut resumed = Builder::resume(late, ThreadClasses::default(), &known, EXEC_NS + 60_000 * MS);
+    let mut resumed = Builder::resume(late, Settings::default(), &known, EXEC_NS + 60_000 * MS);
     assert!(resumed.has_verdict());
     let completeness = resumed.snapshot().completeness.unwrap();
     assert_eq!((completeness.gaps.len(), completeness.complete), (0, Some(true)));
