@@ -59,6 +59,9 @@ fn doctor_as_root_finds_nothing_missing() -> Result<()> {
     assert_eq!(output.status.code(), Some(0), "{report}");
     let checks: Vec<&str> = report.lines().collect();
     assert!(checks.iter().all(|line| line.starts_with("ok ")), "{report}");
-    assert!(checks.iter().any(|line| line.contains("all loaded and attached")), "{report}");
+    for probe in ["sched_process_exec", "inet_sock_set_state", "sys_enter", "sys_exit", "sched_switch"] {
+        let loads = |line: &str| line.contains(probe) && line.contains("loads and attaches");
+        assert!(checks.iter().any(|line| loads(line)), "{probe}: {report}");
+    }
     Ok(())
 }
