@@ -1,6 +1,12 @@
 //! `jcold-agent`: command line.
 
-use std::{io::IsTerminal as _, net::SocketAddr, path::PathBuf, process::ExitCode, time::Duration};
+use std::{
+    io::{IsTerminal as _, Write},
+    net::SocketAddr,
+    path::PathBuf,
+    process::ExitCode,
+    time::Duration,
+};
 
 use agent::{preflight, run, trace};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -98,7 +104,8 @@ fn main() -> ExitCode {
     match execute(cli.command) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("jcold-agent: {error:#}");
+            // Nobody is left to tell when standard error is closed.
+            let _ = print(std::io::stderr(), &format!("jcold-agent: {error:#}"));
             error.downcast_ref::<trace::CannotStart>().map_or(ExitCode::FAILURE, |error| error.code().into())
         }
     }
@@ -107,7 +114,7 @@ fn main() -> ExitCode {
 fn execute(command: Command) -> anyhow::Result<ExitCode> {
     let checks = preflight::quick("/".as_ref());
     if let Command::Doctor = command {
-        return Ok(doctor(checks));
+        return doctor(checks);
     }
     if let Some(missing) = preflight::first_missing(&checks) {
         anyhow::bail!("{missing} (`jcold-agent doctor` checks everything)");
@@ -132,26 +139,31 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
 
 fn report(output: Output, timelines: &[proto::v1::Timeline]) -> anyhow::Result<()> {
     if timelines.is_empty() {
-        eprintln!("jcold-agent: no JVM seen");
+        print(std::io::stderr(), "jcold-agent: no JVM seen")?;
     }
     for timeline in timelines {
         match output {
-            Output::Table => eprintln!("\n{}", render::describe(timeline)),
-            Output::Json => println!("{}", serde_json::to_string_pretty(&timeline.to_json())?),
+            Output::Table => print(std::io::stderr(), &format!("\n{}", render::describe(timeline)))?,
+            Output::Json => print(std::io::stdout(), &serde_json::to_string_pretty(&timeline.to_json())?)?,
         }
     }
     Ok(())
 }
 
-fn doctor(mut checks: Vec<preflight::Check>) -> ExitCode {
+/// Prints a line; a reader that has seen enough, `head` for instance, is no error.
+fn print(mut to: impl Write, text: &str) -> std::io::Result<()> {
+    match writeln!(to, "{text}") {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        printed => printed,
+    }
+}
+
+fn doctor(mut checks: Vec<preflight::Check>) -> anyhow::Result<ExitCode> {
     if preflight::first_missing(&checks).is_none() {
         checks.extend(preflight::probes());
     }
     for check in &checks {
-        println!("{check}");
+        print(std::io::stdout(), &check.to_string())?;
     }
-    match preflight::first_missing(&checks) {
-        None => ExitCode::SUCCESS,
-        Some(_) => ExitCode::FAILURE,
-    }
+    Ok(preflight::first_missing(&checks).map_or(ExitCode::SUCCESS, |_| ExitCode::FAILURE))
 }

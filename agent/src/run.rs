@@ -115,6 +115,7 @@ async fn watch_node(
                 let update = ticks.is_multiple_of(TICKS_PER_UPDATE);
                 if update {
                     tracker.count();
+                    tracker.tell_idle();
                 }
                 tracker.drain(ring.get_mut())?;
                 for Finished { update, .. } in tracker.tick() {

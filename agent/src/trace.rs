@@ -65,6 +65,9 @@ pub struct Outcome {
 /// When something is missing, the command cannot be started, or the hot tier cannot be attached.
 pub async fn trace(options: Options) -> anyhow::Result<Outcome> {
     let settings = config::settings(options.config.as_deref())?;
+    if let Some(path) = &options.record {
+        std::fs::File::create(path).with_context(|| format!("cannot record to {}", path.display()))?;
+    }
     let proc = Proc::new("/proc");
     let node = Node::read(proc.root(), None).context("reading the node's identity")?;
     let (probes, maps, ring) = Probes::load()?;

@@ -41,6 +41,9 @@ impl HeadParser {
 }
 
 fn opening(head: &[u8], last: bool) -> Option<Opening> {
+    // Empty lines before a request are to be ignored (RFC 9112, section 2.2).
+    let begin = head.iter().position(|b| !matches!(b, b'\r' | b'\n')).unwrap_or(head.len());
+    let head = &head[begin..];
     match head {
         // A handshake record (RFC 8446, section 5.1).
         [0x16, 0x03, ..] => return Some(Opening::Tls),
@@ -48,7 +51,11 @@ fn opening(head: &[u8], last: bool) -> Option<Opening> {
         _ => {}
     }
     let Some(line_end) = head.windows(2).position(|w| w == b"\r\n") else {
-        return (last || !may_be_request(head)).then_some(Opening::Unparsed);
+        return if last {
+            Some(of_cut_line(head).unwrap_or(Opening::Unparsed))
+        } else {
+            (!may_be_request(head)).then_some(Opening::Unparsed)
+        };
     };
     let ended = head.windows(4).any(|w| w == b"\r\n\r\n");
     if !ended && !last {
@@ -57,17 +64,23 @@ fn opening(head: &[u8], last: bool) -> Option<Opening> {
     if head.starts_with(b"PRI * HTTP/2.0\r\n") {
         return Some(Opening::Http2);
     }
-    let request_line = [&head[..line_end], b"\r\n\r\n"].concat();
+    let prober = sent_by_prober(&head[line_end + 2..]);
+    Some(of_line(&head[..line_end], prober).unwrap_or(Opening::Unparsed))
+}
+
+fn of_line(line: &[u8], prober: bool) -> Option<Opening> {
+    let head = [line, b"\r\n\r\n"].concat();
     let mut no_headers = [];
     let mut request = httparse::Request::new(&mut no_headers);
-    match (request.parse(&request_line), request.method, request.path) {
-        (Ok(status), Some(method), Some(path)) if status.is_complete() => Some(Opening::Request {
-            method: method.to_owned(),
-            route: route(path),
-            prober: sent_by_prober(&head[line_end + 2..]),
-        }),
-        _ => Some(Opening::Unparsed),
-    }
+    let whole = request.parse(&head).is_ok_and(|status| status.is_complete());
+    let (method, path) = request.method.zip(request.path).filter(|_| whole)?;
+    Some(Opening::Request { method: method.to_owned(), route: route(path), prober })
+}
+
+/// A line that is longer than what was captured: its path is whole if its query has begun.
+fn of_cut_line(head: &[u8]) -> Option<Opening> {
+    let query = head.iter().position(|b| *b == b'?')?;
+    of_line(&[&head[..query], b" HTTP/1.1"].concat(), false)
 }
 
 /// So far nothing but a method: letters, then a blank.
@@ -177,6 +190,8 @@ mod tests {
         for (head, expect) in [
             (&b"GET /users/1 HTTP/1.1\r\nHost: x\r\n\r\n"[..], Some(request("GET", "/users/{id}", false))),
             (probe, Some(request("GET", "/ready", true))),
+            (b"\r\nGET / HTTP/1.1\r\n\r\n", Some(request("GET", "/", false))),
+            (b"\r\n", None),
             (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Some(Opening::Http2)),
             (b"\x16\x03\x01\x02\x00\x01", Some(Opening::Tls)),
             (b"\x00\x01\x02", Some(Opening::Unparsed)),
@@ -206,6 +221,9 @@ mod tests {
         let mut head = b"GET /hello HTTP/1.1\r\nCookie: ".to_vec();
         head.resize(512, b'x');
         assert_eq!(HeadParser::default().feed(&head, true), Some(request("GET", "/hello", false)));
+        let mut query = b"GET /users/7?q=".to_vec();
+        query.resize(512, b'x');
+        assert_eq!(HeadParser::default().feed(&query, true), Some(request("GET", "/users/{id}", false)));
         let mut line = b"GET /".to_vec();
         line.resize(512, b'x');
         assert_eq!(HeadParser::default().feed(&line, true), Some(Opening::Unparsed));

@@ -127,9 +127,10 @@ impl Inbound {
             return read;
         }
         let answered = connection.open.as_ref().is_some_and(|open| open.sent_ns.is_some());
-        if answered || bytes == 0 {
+        if answered {
             read.ended = connection.end(at_ns);
         }
+        // A client that has closed its half may still get its answer.
         if bytes == 0 {
             return read;
         }

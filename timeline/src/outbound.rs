@@ -11,8 +11,8 @@ use crate::{class::ThreadClass, event::Service, service};
 
 /// Connections that are kept one by one.
 const KEPT: u64 = 200;
-/// Ends of its own connections that are remembered, to know the process's requests to itself.
-const OWN_ENDS_MAX: usize = 4096;
+/// Open connections of the process to itself that are remembered.
+const TO_ITSELF_MAX: usize = 4096;
 
 /// Who connects, in whose request.
 pub(crate) struct Connector {
@@ -51,7 +51,10 @@ pub(crate) struct Outbound {
     by_fd: HashMap<i32, usize>,
     latest_of: HashMap<u32, usize>,
     pool_peers: HashSet<SocketAddr>,
-    own_ends: HashSet<SocketAddr>,
+    /// Ports that the process listens on.
+    listening: HashSet<u16>,
+    /// Sockets that connect to one of those ports, with their own end once it is known.
+    to_itself: HashMap<u64, Option<SocketAddr>>,
 }
 
 /// IPv4 addresses in IPv6 clothes are shown as what they are: the JVM's sockets are `AF_INET6`.
@@ -75,6 +78,10 @@ impl Outbound {
     ) {
         let peer = canonical(peer);
         self.count += 1;
+        self.to_itself.remove(&socket);
+        if self.listening.contains(&peer.port()) && self.to_itself.len() < TO_ITSELF_MAX {
+            self.to_itself.insert(socket, None);
+        }
         self.by_socket.remove(&socket);
         self.latest_of.remove(&by.tid);
         if self.count > KEPT {
@@ -120,8 +127,8 @@ impl Outbound {
 
     /// The three-way handshake is done. Returns a pool's connection.
     pub fn established(&mut self, socket: u64, local: SocketAddr, at_ns: u64) -> Option<PoolConnect> {
-        if self.own_ends.len() < OWN_ENDS_MAX {
-            self.own_ends.insert(canonical(local));
+        if let Some(end) = self.to_itself.get_mut(&socket) {
+            *end = Some(canonical(local));
         }
         let connection = self.kept.get_mut(*self.by_socket.get(&socket)?)?;
         connection.shown.connect_ns = Some(at_ns.saturating_sub(connection.began_ns));
@@ -156,11 +163,19 @@ impl Outbound {
 
     pub fn disconnected(&mut self, socket: u64) {
         self.by_socket.remove(&socket);
+        self.to_itself.remove(&socket);
     }
 
-    /// Whether the peer of an accepted connection is this process.
+    /// The process listens on a port.
+    pub fn listens_on(&mut self, port: u16) {
+        self.listening.insert(port);
+    }
+
+    /// Whether the peer of an accepted connection is this process: one of its own ends that connect to a port of its
+    /// own. The end alone would not do, since another process may use the same one towards another peer.
     pub fn is_own(&self, peer: SocketAddr) -> bool {
-        self.own_ends.contains(&canonical(peer))
+        let peer = canonical(peer);
+        self.to_itself.values().any(|end| *end == Some(peer))
     }
 
     /// The connections that are kept; only those that changed since the last call when `changed`.

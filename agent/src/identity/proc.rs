@@ -119,10 +119,14 @@ impl Proc {
         pids.next_back()?.parse().ok()
     }
 
+    /// Ids of a process's threads.
+    pub fn tids(&self, pid: u32) -> Vec<u32> {
+        numbers_in(&self.root.join(pid.to_string()).join("task"))
+    }
+
     /// Threads with their accounts.
     pub fn tasks(&self, pid: u32) -> Vec<Task> {
-        let tids = numbers_in(&self.root.join(pid.to_string()).join("task"));
-        tids.into_iter().filter_map(|tid| self.task(pid, tid)).collect()
+        self.tids(pid).into_iter().filter_map(|tid| self.task(pid, tid)).collect()
     }
 
     /// One thread with its account.

@@ -9,6 +9,7 @@ use std::{
 use proto::v1;
 use timeline::{Builder, Counts, Event, Start, What, recording};
 
+use super::spans::{Account, Spans};
 use crate::events::{Decoder, raw::Record};
 
 /// Where a JVM stands.
@@ -32,6 +33,7 @@ pub struct Followed {
     pub made: Counts,
     builder: Builder,
     recorder: Option<Recorder>,
+    spans: Spans,
     delivered: u64,
     /// What an earlier agent had counted.
     before: Counts,
@@ -52,6 +54,7 @@ impl Followed {
             before: builder.counts(),
             builder,
             recorder,
+            spans: Spans::default(),
             delivered: 0,
             misses_before: None,
             untold: true,
@@ -64,8 +67,9 @@ impl Followed {
         if let Record::ProcessExited(_) | Record::ProcessReplaced(_) = record {
             self.state = State::Exited { at_ns: crate::clock::boot_ns() };
         }
-        let Self { decoder, builder, recorder, .. } = self;
+        let Self { decoder, builder, recorder, spans, .. } = self;
         decoder.decode(record, |event| {
+            let Some(event) = spans.reported(event) else { return };
             if let Some(recorder) = recorder {
                 recorder.write(&event);
             }
@@ -79,6 +83,13 @@ impl Followed {
             recorder.write(event);
         }
         self.builder.apply(event);
+    }
+
+    /// Tells what a thread has used and no record has told yet.
+    pub fn used(&mut self, tid: u32, account: Account) {
+        if let Some(event) = self.spans.ahead(tid, account) {
+            self.apply(&event);
+        }
     }
 
     pub fn found(&mut self, tid: u32, name: String, at_ns: u64) {

@@ -2,19 +2,20 @@
 
 mod followed;
 mod late;
+mod spans;
 
 use std::{
     collections::{BTreeMap, HashMap},
     path::PathBuf,
 };
 
-use agent_ebpf::Thread;
+use agent_ebpf::{CPU_SPAN_NS, Thread};
 use aya::maps::{MapData, RingBuf};
 use proto::v1;
 use timeline::{Builder, Counts, Event, Settings, Start, StartJvm, What};
 
-use self::followed::Followed;
 pub use self::late::Late;
+use self::{followed::Followed, spans::Account};
 use crate::{
     clock::{TimeAnchor, boot_ns},
     events::raw::{self, Record},
@@ -269,6 +270,29 @@ impl Tracker {
         }
     }
 
+    /// Tells what idle threads of cold JVMs have used and no record has told. To be done about once a second, so that
+    /// it is booked where it belongs.
+    pub fn tell_idle(&mut self) {
+        let now = boot_ns();
+        for (&pid, followed) in self.followed.iter_mut().filter(|(_, followed)| followed.is_cold()) {
+            for tid in self.config.proc.tids(pid) {
+                let Some(thread) = self.maps.thread(tid).filter(|thread| thread.tgid == pid) else {
+                    continue;
+                };
+                if now.saturating_sub(thread.off_ns) < CPU_SPAN_NS {
+                    continue;
+                }
+                let account = Account {
+                    start_ns: thread.start_ns,
+                    end_ns: thread.off_ns.max(thread.start_ns),
+                    cpu_ns: thread.cpu_ns.saturating_sub(thread.cpu_base_ns),
+                    run_queue_ns: thread.run_queue_ns.saturating_sub(thread.run_queue_base_ns),
+                };
+                followed.used(tid, account);
+            }
+        }
+    }
+
     /// Reports what the threads of a process have used and the probes have not told yet, and forgets the threads.
     fn sweep(&mut self, pid: u32) {
         let Some(followed) = self.followed.get_mut(&pid) else { return };
@@ -278,14 +302,15 @@ impl Tracker {
                 continue;
             };
             self.maps.remove_thread(task.tid);
-            let what = What::ThreadCpu {
+            // A thread that is off its CPU ended its span when it left it.
+            let end_ns = if task.cpu_ns > thread.cpu_ns { now } else { thread.off_ns.max(thread.start_ns) };
+            let account = Account {
                 start_ns: thread.start_ns,
+                end_ns,
                 cpu_ns: task.cpu_ns.saturating_sub(thread.cpu_base_ns),
                 run_queue_ns: task.run_queue_ns.saturating_sub(thread.run_queue_base_ns),
             };
-            // A thread that is off its CPU ended its span when it left it.
-            let end_ns = if task.cpu_ns > thread.cpu_ns { now } else { thread.off_ns.max(thread.start_ns) };
-            followed.apply(&Event { at_ns: end_ns, tid: task.tid, what });
+            followed.used(task.tid, account);
         }
     }
 

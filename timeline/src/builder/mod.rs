@@ -173,6 +173,7 @@ impl Builder {
             }
             &What::Listening { address } => {
                 self.jvm_created();
+                self.outbound.listens_on(address.port());
                 self.milestones.reach(v1::MilestoneKind::PortListen, at_ns, listening(address));
             }
             &What::Connecting { socket, peer } => {

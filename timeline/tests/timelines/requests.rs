@@ -75,7 +75,7 @@ fn garbage_that_is_answered_is_an_unparsed_request() {
 fn a_client_that_leaves_before_the_answer() {
     check(
         &[accepted(0, FD), received(1, FD, request("GET", "/x", false)), end_of_stream(7, FD), closed(8, FD)],
-        &[(Some(1), "/x", None, 0, 6)],
+        &[(Some(1), "/x", None, 0, 7)],
     );
 }
 
@@ -136,6 +136,7 @@ fn the_process_calling_itself_is_a_warm_up() {
     let timeline = told(
         start(),
         &[
+            at(0, MAIN, What::Listening { address: ([0, 0, 0, 0], 8080).into() }),
             at(0, MAIN, What::Connecting { socket: 1, peer: ([127, 0, 0, 1], 8080).into() }),
             at(0, MAIN, What::Established { socket: 1, local: own }),
             at(1, ACCEPTOR, What::Accepted { fd: FD, peer: Some(own) }),
@@ -152,6 +153,38 @@ fn the_process_calling_itself_is_a_warm_up() {
     assert_eq!(classes, [v1::RequestClass::SelfWarmup, v1::RequestClass::User]);
     assert_eq!(timeline.routes[0].first_class(), v1::RequestClass::SelfWarmup);
     assert_eq!(timeline.routes[0].first_ns, Some(MS));
+}
+
+#[test]
+fn a_client_whose_end_is_also_an_end_of_the_process_is_a_user() {
+    let end = ([127, 0, 0, 1], 41_000).into();
+    let timeline = told(
+        start(),
+        &[
+            at(0, MAIN, What::Listening { address: ([0, 0, 0, 0], 8080).into() }),
+            at(0, MAIN, What::Connecting { socket: 1, peer: ([127, 0, 0, 1], 5432).into() }),
+            at(0, MAIN, What::Established { socket: 1, local: end }),
+            at(1, ACCEPTOR, What::Accepted { fd: FD, peer: Some(end) }),
+            received(2, FD, request("GET", "/x", false)),
+            sent(4, FD, Some(200)),
+            closed(5, FD),
+        ],
+    );
+    assert_eq!(timeline.requests[0].class(), v1::RequestClass::User);
+}
+
+#[test]
+fn a_client_that_closes_its_half_still_gets_its_answer() {
+    check(
+        &[
+            accepted(0, FD),
+            received(1, FD, request("GET", "/x", false)),
+            end_of_stream(2, FD),
+            sent(7, FD, Some(200)),
+            closed(8, FD),
+        ],
+        &[(Some(1), "/x", Some(200), 0, 6)],
+    );
 }
 
 #[test]
