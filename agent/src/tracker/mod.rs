@@ -391,15 +391,16 @@ impl Tracker {
     }
 }
 
-/// Accounts a thread from `start_ns` on, at which it had used `(cpu, run queue)`. Whether there was room.
+/// Accounts a thread from `start_ns` on, at which it had used `(cpu, run queue)`; what it used until now is not reported
+/// yet. Whether there was room.
 fn add_thread(maps: &mut Maps, tgid: u32, task: &Task, start_ns: u64, used: (u64, u64)) -> bool {
     let thread = Thread {
         start_ns,
-        off_ns: start_ns,
+        off_ns: boot_ns(),
         cpu_base_ns: used.0,
-        cpu_ns: used.0,
+        cpu_ns: task.cpu_ns.max(used.0),
         run_queue_base_ns: used.1,
-        run_queue_ns: used.1,
+        run_queue_ns: task.run_queue_ns.max(used.1),
         tgid,
         exiting: 0,
     };
