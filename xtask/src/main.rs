@@ -97,10 +97,10 @@ fn run(task: Task) -> Result<()> {
     }
 }
 
-/// cargo's own summary is the last thing that is printed.
+/// cargo's own summary is the last thing that is printed; no crate has documentation tests.
 fn test(arguments: &[String]) -> Result<()> {
     let mut cargo = build::cargo();
-    cargo.args(["test", "--workspace"]).args(arguments);
+    cargo.args(["test", "--workspace", "--lib", "--bins", "--tests"]).args(arguments);
     cargo.env("JCOLD_BIN_DIR", repo::target().join("release"));
     cargo.env("JCOLD_TESTBED_JAR", repo::spring_jar()?);
     cargo.env("JCOLD_JAVA_HOME", jdk::choose()?.home);
