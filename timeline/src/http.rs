@@ -51,11 +51,7 @@ fn opening(head: &[u8], last: bool) -> Option<Opening> {
         _ => {}
     }
     let Some(line_end) = head.windows(2).position(|w| w == b"\r\n") else {
-        return if last {
-            Some(of_cut_line(head).unwrap_or(Opening::Unparsed))
-        } else {
-            (!may_be_request(head)).then_some(Opening::Unparsed)
-        };
+        return (last || !may_be_request(head)).then_some(Opening::Unparsed);
     };
     let ended = head.windows(4).any(|w| w == b"\r\n\r\n");
     if !ended && !last {
@@ -75,12 +71,6 @@ fn of_line(line: &[u8], prober: bool) -> Option<Opening> {
     let whole = request.parse(&head).is_ok_and(|status| status.is_complete());
     let (method, path) = request.method.zip(request.path).filter(|_| whole)?;
     Some(Opening::Request { method: method.to_owned(), route: route(path), prober })
-}
-
-/// A line that is longer than what was captured: its path is whole if its query has begun.
-fn of_cut_line(head: &[u8]) -> Option<Opening> {
-    let query = head.iter().position(|b| *b == b'?')?;
-    of_line(&[&head[..query], b" HTTP/1.1"].concat(), false)
 }
 
 /// So far nothing but a method: letters, then a blank.
@@ -221,9 +211,6 @@ mod tests {
         let mut head = b"GET /hello HTTP/1.1\r\nCookie: ".to_vec();
         head.resize(512, b'x');
         assert_eq!(HeadParser::default().feed(&head, true), Some(request("GET", "/hello", false)));
-        let mut query = b"GET /users/7?q=".to_vec();
-        query.resize(512, b'x');
-        assert_eq!(HeadParser::default().feed(&query, true), Some(request("GET", "/users/{id}", false)));
         let mut line = b"GET /".to_vec();
         line.resize(512, b'x');
         assert_eq!(HeadParser::default().feed(&line, true), Some(Opening::Unparsed));

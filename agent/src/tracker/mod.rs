@@ -332,6 +332,9 @@ impl Tracker {
         let followed = self.followed.remove(&pid)?;
         self.maps.forget(pid, followed.exec_ns);
         self.maps.remove_sockets(pid);
+        if !self.config.proc.exists(pid) {
+            self.programs.retain(|(of, _), _| *of != pid);
+        }
         Some(Finished::of(followed))
     }
 
