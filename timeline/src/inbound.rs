@@ -4,7 +4,7 @@
 //! request is open from the moment its data is ready; it ends with the last byte written before the next request's
 //! first byte, with the connection, or when nothing was written for a second.
 
-use std::{collections::HashMap, net::SocketAddr};
+use std::collections::HashMap;
 
 use crate::{
     event::Opening,
@@ -85,13 +85,7 @@ pub(crate) struct Inbound {
 
 impl Inbound {
     /// A connection was accepted. Returns a request that the fd's former connection left open.
-    pub fn accepted(
-        &mut self,
-        fd: i32,
-        _peer: Option<SocketAddr>,
-        from_itself: bool,
-        at_ns: u64,
-    ) -> Option<Ended> {
+    pub fn accepted(&mut self, fd: i32, from_itself: bool, at_ns: u64) -> Option<Ended> {
         let former = self.closed(fd, at_ns);
         self.accepted += 1;
         self.by_fd.insert(fd, Connection { ordinal: self.accepted, from_itself, ..Connection::default() });

@@ -191,7 +191,7 @@ impl Builder {
             &What::Connected { fd, .. } => self.outbound.connected(fd, tid),
             &What::Accepted { fd, peer } => self.accepted(fd, tid, peer, at_ns),
             &What::Adopted { fd } => {
-                let former = self.inbound.accepted(fd, None, false, at_ns);
+                let former = self.inbound.accepted(fd, false, at_ns);
                 self.ended(former);
             }
             &What::Answered { fd, service } => {
@@ -272,7 +272,7 @@ impl Builder {
     fn accepted(&mut self, fd: i32, tid: u32, peer: Option<std::net::SocketAddr>, at_ns: u64) {
         self.role(tid, ThreadClass::Acceptor);
         let from_itself = peer.is_some_and(|peer| self.outbound.is_own(peer));
-        let former = self.inbound.accepted(fd, peer, from_itself, at_ns);
+        let former = self.inbound.accepted(fd, from_itself, at_ns);
         self.ended(former);
         let evidence = peer.map_or_else(String::new, |peer| format!("from {}", peer.ip().to_canonical()));
         self.milestones.reach(v1::MilestoneKind::FirstAccept, at_ns, evidence);
