@@ -204,6 +204,9 @@ pub enum Opening {
         route: String,
         /// The User-Agent is a kubelet's prober.
         prober: bool,
+        /// The next request came with it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pipelined: bool,
     },
     /// Not a request line that can be read.
     Unparsed,

@@ -53,24 +53,28 @@ fn opening(head: &[u8], last: bool) -> Option<Opening> {
     let Some(line_end) = head.windows(2).position(|w| w == b"\r\n") else {
         return (last || !may_be_request(head)).then_some(Opening::Unparsed);
     };
-    let ended = head.windows(4).any(|w| w == b"\r\n\r\n");
-    if !ended && !last {
+    let head_end = head.windows(4).position(|w| w == b"\r\n\r\n");
+    if head_end.is_none() && !last {
         return None;
     }
     if head.starts_with(b"PRI * HTTP/2.0\r\n") {
         return Some(Opening::Http2);
     }
-    let prober = sent_by_prober(&head[line_end + 2..]);
-    Some(of_line(&head[..line_end], prober).unwrap_or(Opening::Unparsed))
-}
-
-fn of_line(line: &[u8], prober: bool) -> Option<Opening> {
-    let head = [line, b"\r\n\r\n"].concat();
+    let headers = Headers::parse(&head[line_end + 2..]);
+    let more = head_end.is_some_and(|end| head.len() > end + 4);
+    let pipelined = more && !headers.announce_body;
+    let line = [&head[..line_end], b"\r\n\r\n"].concat();
     let mut no_headers = [];
     let mut request = httparse::Request::new(&mut no_headers);
-    let whole = request.parse(&head).is_ok_and(|status| status.is_complete());
-    let (method, path) = request.method.zip(request.path).filter(|_| whole)?;
-    Some(Opening::Request { method: method.to_owned(), route: route(path), prober })
+    match (request.parse(&line), request.method, request.path) {
+        (Ok(status), Some(method), Some(path)) if status.is_complete() => Some(Opening::Request {
+            method: method.to_owned(),
+            route: route(path),
+            prober: headers.from_prober,
+            pipelined,
+        }),
+        _ => Some(Opening::Unparsed),
+    }
 }
 
 /// So far nothing but a method: letters, then a blank.
@@ -79,17 +83,33 @@ fn may_be_request(head: &[u8]) -> bool {
     method.len() <= 16 && method.iter().all(u8::is_ascii_uppercase)
 }
 
-fn sent_by_prober(headers: &[u8]) -> bool {
-    // Only whole lines: what is cut off may be any header.
-    let Some(end) = headers.windows(2).rposition(|w| w == b"\r\n") else { return false };
-    let whole = [&headers[..end], b"\r\n\r\n"].concat();
-    let mut parsed = [httparse::EMPTY_HEADER; HEADERS_MAX];
-    // With more headers than fit, those that did are parsed all the same.
-    let _ = httparse::parse_headers(&whole, &mut parsed);
-    parsed
-        .iter()
-        .filter(|header| header.name.eq_ignore_ascii_case("user-agent"))
-        .any(|header| header.value.starts_with(PROBER.as_bytes()))
+/// What the headers tell.
+#[derive(Default)]
+struct Headers {
+    from_prober: bool,
+    /// Bytes behind the head belong to the request.
+    announce_body: bool,
+}
+
+impl Headers {
+    fn parse(bytes: &[u8]) -> Self {
+        // Only whole lines: what is cut off may be any header.
+        let Some(end) = bytes.windows(2).rposition(|w| w == b"\r\n") else { return Self::default() };
+        let whole = [&bytes[..end], b"\r\n\r\n"].concat();
+        let mut parsed = [httparse::EMPTY_HEADER; HEADERS_MAX];
+        // With more headers than fit, those that did are parsed all the same.
+        let _ = httparse::parse_headers(&whole, &mut parsed);
+        let values = |name: &'static str| {
+            let named = move |header: &&httparse::Header<'_>| header.name.eq_ignore_ascii_case(name);
+            parsed.iter().filter(named).map(|header| header.value)
+        };
+        Self {
+            from_prober: values("user-agent").any(|agent| agent.starts_with(PROBER.as_bytes())),
+            // RFC 9112, section 6.3.
+            announce_body: values("content-length").any(|length| length != b"0")
+                || values("transfer-encoding").next().is_some(),
+        }
+    }
 }
 
 /// Status code of an answer's first bytes.
@@ -145,7 +165,7 @@ mod tests {
     }
 
     fn request(method: &str, route: &str, prober: bool) -> Opening {
-        Opening::Request { method: method.into(), route: route.into(), prober }
+        Opening::Request { method: method.into(), route: route.into(), prober, pipelined: false }
     }
 
     #[test]
@@ -196,13 +216,27 @@ mod tests {
 
     #[test]
     fn a_request_split_at_every_byte_is_the_same_request() {
-        let head = b"POST /users/17/items?q=1 HTTP/1.1\r\nHost: x\r\nuser-agent: kube-probe/1.34\r\n\r\nbody";
+        let head = b"POST /users/17/items?q=1 HTTP/1.1\r\nContent-Length: 4\r\nuser-agent: kube-probe/1.34\r\n\r\nbody";
         let whole = parse(head);
         assert_eq!(whole, Some(request("POST", "/users/{id}/items", true)));
         for cut in 1..head.len() - 4 {
             let mut parser = HeadParser::default();
             let first = parser.feed(&head[..cut], false);
             assert_eq!(first.or_else(|| parser.feed(&head[cut..], false)), whole, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn bytes_behind_a_head_without_a_body_are_the_next_request() {
+        for (head, expect) in [
+            ("GET /a HTTP/1.1\r\n\r\n", false),
+            ("GET /a HTTP/1.1\r\n\r\nGET /b HTTP/1.1\r\n\r\n", true),
+            ("POST /a HTTP/1.1\r\nContent-Length: 0\r\n\r\nGET /b", true),
+            ("POST /a HTTP/1.1\r\ncontent-length: 4\r\n\r\nbody", false),
+            ("POST /a HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", false),
+        ] {
+            let Some(Opening::Request { pipelined, .. }) = parse(head.as_bytes()) else { panic!("{head}") };
+            assert_eq!(pipelined, expect, "{head}");
         }
     }
 

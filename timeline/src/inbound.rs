@@ -31,6 +31,7 @@ pub(crate) struct Ended {
 pub(crate) enum Opaque {
     Tls,
     Http2,
+    Pipelined,
 }
 
 impl Opaque {
@@ -38,6 +39,7 @@ impl Opaque {
         match self {
             Opaque::Tls => "TLS connections: their requests are not told apart",
             Opaque::Http2 => "HTTP/2 connections: their requests are not told apart",
+            Opaque::Pipelined => "pipelined requests: those that came together count as one",
         }
     }
 }
@@ -70,7 +72,7 @@ pub(crate) struct Read {
     pub ended: Option<Ended>,
     /// A request was recognised: its own number, and when its data was ready.
     pub begun: Option<(Admitted, u64)>,
-    /// The connection turned out to be opaque.
+    /// Requests of the connection are not told apart.
     pub opaque: Option<Opaque>,
 }
 
@@ -128,14 +130,14 @@ impl Inbound {
         if bytes == 0 {
             return read;
         }
-        let opaque = match opening {
+        read.opaque = match opening {
             Some(Opening::Tls) => Some(Opaque::Tls),
             Some(Opening::Http2) => Some(Opaque::Http2),
+            Some(Opening::Request { pipelined: true, .. }) => Some(Opaque::Pipelined),
             _ => None,
         };
-        if opaque.is_some() {
+        if matches!(read.opaque, Some(Opaque::Tls | Opaque::Http2)) {
             *connection = Connection { ignored: true, ordinal: connection.ordinal, ..Connection::default() };
-            read.opaque = opaque;
             return read;
         }
         let ready_ns = connection.ready_ns.take();
@@ -148,7 +150,7 @@ impl Inbound {
             sent_ns: None,
         });
         self.reading.insert(tid, fd);
-        if let (None, Some(Opening::Request { method, route, prober })) = (&open.admitted, opening) {
+        if let (None, Some(Opening::Request { method, route, prober, .. })) = (&open.admitted, opening) {
             let sender = Sender { prober: *prober, itself: connection.from_itself };
             let admitted = requests.admit(Some((method, route)), sender);
             read.begun = Some((admitted.clone(), open.ready_ns));

@@ -36,7 +36,7 @@ pub fn named(ms: u64, tid: u32, name: &str) -> Event {
 
 #[expect(clippy::unnecessary_wraps, reason = "what a read opens is optional")]
 pub fn request(method: &str, route: &str, prober: bool) -> Option<Opening> {
-    Some(Opening::Request { method: method.to_owned(), route: route.to_owned(), prober })
+    Some(Opening::Request { method: method.to_owned(), route: route.to_owned(), prober, pipelined: false })
 }
 
 pub fn accepted(ms: u64, fd: i32) -> Event {

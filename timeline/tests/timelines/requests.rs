@@ -131,6 +131,20 @@ fn opaque_connections_are_a_gap_and_no_requests() {
 }
 
 #[test]
+fn pipelined_requests_are_a_gap() {
+    let Some(Opening::Request { method, route, prober, .. }) = request("GET", "/x", false) else {
+        unreachable!()
+    };
+    let opening = Some(Opening::Request { method, route, prober, pipelined: true });
+    let timeline =
+        told(start(), &[accepted(0, FD), received(1, FD, opening), sent(2, FD, Some(200)), closed(3, FD)]);
+    assert_eq!(requests(&timeline), [(Some(1), "/x", Some(200), 0, 1)]);
+    let completeness = timeline.completeness.unwrap();
+    assert!(completeness.gaps[0].reason.contains("pipelined"), "{completeness:?}");
+    assert_eq!(completeness.complete, Some(false));
+}
+
+#[test]
 fn the_process_calling_itself_is_a_warm_up() {
     let own = ([127, 0, 0, 1], 41_000).into();
     let timeline = told(
