@@ -192,22 +192,22 @@ impl Inbound {
         connection.end(at_ns)
     }
 
-    /// Requests whose answer has paused for so long that it is over.
+    /// Ends the requests whose answer has paused for so long that it is over.
     pub fn tick(&mut self, now_ns: u64) -> Vec<Ended> {
-        let paused = |connection: &&mut Connection| {
-            connection
-                .open
-                .as_ref()
-                .and_then(|open| open.sent_ns)
-                .is_some_and(|sent| now_ns.saturating_sub(sent) >= ANSWER_PAUSE_NS)
-        };
-        self.by_fd.values_mut().filter(paused).filter_map(|connection| connection.end(now_ns)).collect()
+        self.end_answered(now_ns, ANSWER_PAUSE_NS)
     }
 
     /// Ends every request that was answered; those that were not are not requests that ended.
     pub fn finish(&mut self, now_ns: u64) -> Vec<Ended> {
-        let answered = |c: &&mut Connection| c.open.as_ref().is_some_and(|open| open.sent_ns.is_some());
-        self.by_fd.values_mut().filter(answered).filter_map(|connection| connection.end(now_ns)).collect()
+        self.end_answered(now_ns, 0)
+    }
+
+    fn end_answered(&mut self, now_ns: u64, pause_ns: u64) -> Vec<Ended> {
+        let paused = |connection: &&mut Connection| {
+            let sent_ns = connection.open.as_ref().and_then(|open| open.sent_ns);
+            sent_ns.is_some_and(|sent_ns| now_ns.saturating_sub(sent_ns) >= pause_ns)
+        };
+        self.by_fd.values_mut().filter(paused).filter_map(|connection| connection.end(now_ns)).collect()
     }
 
     /// Ordinal of the user request that a thread is working on.

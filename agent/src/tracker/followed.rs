@@ -124,14 +124,11 @@ impl Followed {
         });
     }
 
-    /// Nothing more is watched but the end.
+    /// A cold JVM has its verdict: nothing more is watched but the end.
     pub fn observed(&mut self, now_ns: u64) {
         self.builder.finish(now_ns);
         self.decoder = Decoder::default();
-        self.state = match self.state {
-            State::Exited { at_ns } => State::Exited { at_ns },
-            _ => State::Observed,
-        };
+        self.state = State::Observed;
         self.untold = true;
     }
 

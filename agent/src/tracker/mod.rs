@@ -163,7 +163,8 @@ impl Tracker {
     ) -> Result<(), ProbeError> {
         let wanted = self.config.below.is_none_or(|below| self.config.proc.descends(pid, below));
         // A process that has gone again can no longer show its libjvm.so; its threads' names stand for it.
-        let is_jvm = self.config.proc.libjvm(pid).is_some() || !self.config.proc.exists(pid);
+        let libjvm = self.config.proc.libjvm(pid);
+        let is_jvm = libjvm.is_some() || !self.config.proc.exists(pid);
         if !wanted || !is_jvm {
             tracing::debug!(pid, wanted, is_jvm, "not followed");
             if let Err(error) = self.maps.unfollow(pid) {
@@ -181,7 +182,7 @@ impl Tracker {
         let id = self.config.node.timeline_id(pid, ticks, programs);
         let seen = exec_ns != 0;
         let begin_ns = if seen { exec_ns } else { Proc::start_ns(ticks) };
-        let mut start = self.start(pid, id, begin_ns);
+        let mut start = self.start(pid, id, begin_ns, libjvm.unwrap_or_default());
         (start.armed_before_exec, start.late, start.hot_ns) = (seen, !seen, Some(hot_ns));
         let builder = Builder::new(start.clone(), self.config.settings.clone());
         let mut followed = Followed::new(pid, exec_ns, builder, self.recorder(&start));
@@ -199,7 +200,7 @@ impl Tracker {
         Ok(())
     }
 
-    fn start(&self, pid: u32, id: String, exec_ns: u64) -> Start {
+    fn start(&self, pid: u32, id: String, exec_ns: u64, libjvm: String) -> Start {
         let proc = &self.config.proc;
         Start {
             id,
@@ -212,7 +213,7 @@ impl Tracker {
                 container_pid: proc.container_pid(pid),
                 executable: proc.executable(pid).unwrap_or_default(),
                 main: proc.command(pid).as_deref().and_then(identity::main_of),
-                libjvm: proc.libjvm(pid).unwrap_or_default(),
+                libjvm,
             },
             pod: proc.cgroup(pid).as_deref().and_then(identity::container),
             ..Start::default()
@@ -344,7 +345,9 @@ impl Tracker {
         for &pid in &pids {
             self.sweep(pid);
         }
-        pids.into_iter().filter_map(|pid| self.finish(pid)).collect()
+        let mut finished = std::mem::take(&mut self.replaced);
+        finished.extend(pids.into_iter().filter_map(|pid| self.finish(pid)));
+        finished
     }
 
     /// What has changed in each timeline since the last call.

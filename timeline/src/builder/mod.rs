@@ -108,11 +108,6 @@ impl Builder {
         }
     }
 
-    /// Identity of the timeline.
-    pub fn id(&self) -> &str {
-        &self.start.id
-    }
-
     /// Whether there is a verdict: nothing more needs to be watched but the exit.
     pub fn has_verdict(&self) -> bool {
         self.steady.is_some()
@@ -121,11 +116,6 @@ impl Builder {
     /// User requests that have ended.
     pub fn user_requests(&self) -> u64 {
         self.requests.counts().user
-    }
-
-    /// When the hot probes were on, the first time.
-    pub fn hot(&mut self, at_ns: u64) {
-        self.start.hot_ns.get_or_insert(at_ns);
     }
 
     /// What was made, delivered and lost since this builder began.
