@@ -168,6 +168,7 @@ impl Cpu {
                     cpu_ns: by_class(&booked.cpu_ns),
                     run_queue_ns: run_queue.then_some(booked.run_queue_ns),
                     requests: booked.requests,
+                    ..v1::Phase::default()
                 }
             })
             .collect()

@@ -101,6 +101,7 @@ impl Outbound {
                 connect_ns: None,
                 pool: None,
                 for_request: by.for_request,
+                ..v1::Connection::default()
             },
             peer,
             began_ns: at_ns,

@@ -165,9 +165,8 @@ impl Requests {
             service_ns,
             latency_ns: wait_ns + service_ns,
             thread: thread.to_owned(),
-            ledger: None,
-            overlap: None,
             connection_ordinal: ended.connection_ordinal,
+            ..v1::Request::default()
         };
         match ended.admitted.class {
             v1::RequestClass::Probe => self.counts.probe += 1,

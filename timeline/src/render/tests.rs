@@ -27,6 +27,7 @@ fn spring() -> Timeline {
         cpu_ns: cpu_ms.iter().map(|(class, ms)| ((*class).to_owned(), ms * MS)).collect(),
         run_queue_ns: Some(length_ms * MS / 20),
         requests,
+        ..Phase::default()
     };
     Timeline {
         id: "6f1d0c2a9b3e4d57".into(),
@@ -171,6 +172,7 @@ fn spring() -> Timeline {
                 connect_ns: None,
                 pool: Some(false),
                 for_request: None,
+                ..Connection::default()
             },
             Connection {
                 ordinal: 2,
@@ -182,6 +184,7 @@ fn spring() -> Timeline {
                 connect_ns: Some(450_000),
                 pool: Some(true),
                 for_request: Some(1),
+                ..Connection::default()
             },
         ],
         steady: Some(Steady {
