@@ -18,19 +18,23 @@ pub fn run() -> Result<()> {
     testbed()
 }
 
-/// Builds the testbed when a source is newer than its jar.
+/// Builds the testbed's jars, each when a source is newer than it.
 pub fn testbed() -> Result<()> {
-    let folder = repo::spring();
-    let jar = folder.join("target/testbed.jar");
+    maven("testbed", &repo::spring(), "testbed.jar")?;
+    maven("testbed's servers", &repo::servers(), "servers.jar")
+}
+
+fn maven(what: &str, folder: &Path, jar: &str) -> Result<()> {
+    let jar = folder.join("target").join(jar);
     let built = fs::metadata(&jar).and_then(|meta| meta.modified()).ok();
     let changed = newest(&folder.join("src"))?.max(newest(&folder.join("pom.xml"))?);
     if built.is_some_and(|built| built >= changed) {
-        step::say("ok", &format!("testbed: {}", jar.display()));
+        step::say("ok", &format!("{what}: {}", jar.display()));
         return Ok(());
     }
     let mut maven = Command::new("mvn");
-    maven.args(["-q", "-B", "package"]).current_dir(&folder).env("JAVA_HOME", jdk::choose()?.home);
-    step::run("build", "testbed (Maven)", &mut maven)
+    maven.args(["-q", "-B", "package"]).current_dir(folder).env("JAVA_HOME", jdk::choose()?.home);
+    step::run("build", &format!("{what} (Maven)"), &mut maven)
 }
 
 /// cargo as this workspace's user has it, without the marks that `cargo run` puts on its children.

@@ -2,7 +2,7 @@
 //! write, and nothing is retried, pooled or followed. What is measured depends on just that.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -15,6 +15,8 @@ const MAX_HEADERS: usize = 64;
 pub struct Connection {
     stream: TcpStream,
     port: u16,
+    /// Received and not yet part of an answer.
+    received: Vec<u8>,
 }
 
 /// An answer.
@@ -35,7 +37,7 @@ impl Connection {
             .with_context(|| format!("connect to port {port}"))?;
         stream.set_nodelay(true).context("set TCP_NODELAY")?;
         stream.set_read_timeout(Some(TIMEOUT)).context("set a read timeout")?;
-        Ok(Self { stream, port })
+        Ok(Self { stream, port, received: Vec::new() })
     }
 
     /// Sends one GET and reads its whole answer. `headers` are further lines, each ended by CRLF.
@@ -47,19 +49,59 @@ impl Connection {
     /// Sends one request as it is, in one write, and reads its whole answer.
     pub fn exchange(&mut self, request: &[u8]) -> Result<Response> {
         let started = Instant::now();
-        self.stream.write_all(request).context("write")?;
-        let mut received = Vec::with_capacity(1024);
+        self.send(request)?;
+        self.answer("GET", started)
+    }
+
+    /// Sends bytes as they are, in one write.
+    pub fn send(&mut self, bytes: &[u8]) -> Result<()> {
+        self.stream.write_all(bytes).context("write")
+    }
+
+    /// Reads one whole answer to a request of this method, and no byte of the next. An interim answer
+    /// (`100 Continue`) counts as one. Its time runs from this call on.
+    pub fn receive(&mut self, method: &str) -> Result<Response> {
+        self.answer(method, Instant::now())
+    }
+
+    /// Reads until at least `needle` has come; all that has come and is not part of an answer.
+    pub fn receive_until(&mut self, needle: &[u8]) -> Result<Vec<u8>> {
+        while !self.received.windows(needle.len()).any(|window| window == needle) {
+            if self.read_more()? == 0 {
+                bail!("the connection was closed before `{}`", needle.escape_ascii());
+            }
+        }
+        Ok(std::mem::take(&mut self.received))
+    }
+
+    /// Reads what still comes until the peer closes or resets the connection.
+    pub fn receive_rest(mut self) -> Vec<u8> {
+        while self.read_more().is_ok_and(|length| length > 0) {}
+        self.received
+    }
+
+    /// Says that nothing more will be sent.
+    pub fn shut_down_writing(&self) -> Result<()> {
+        self.stream.shutdown(Shutdown::Write).context("shut down")
+    }
+
+    fn answer(&mut self, method: &str, started: Instant) -> Result<Response> {
         loop {
-            if let Some((status, body)) = parse(&received)? {
+            if let Some((status, body, length)) = parse(&self.received, method)? {
+                self.received.drain(..length);
                 return Ok(Response { status, body, elapsed: started.elapsed() });
             }
-            let mut chunk = [0; 4096];
-            let length = self.stream.read(&mut chunk).context("read")?;
-            if length == 0 {
+            if self.read_more()? == 0 {
                 bail!("the connection was closed within the answer");
             }
-            received.extend_from_slice(&chunk[..length]);
         }
+    }
+
+    fn read_more(&mut self) -> Result<usize> {
+        let mut chunk = [0; 16 << 10];
+        let length = self.stream.read(&mut chunk).context("read")?;
+        self.received.extend_from_slice(&chunk[..length]);
+        Ok(length)
     }
 }
 
@@ -71,18 +113,21 @@ pub fn probe(port: u16, path: &str) -> Result<Option<u16>> {
     Ok(Some(connection.get(path, headers)?.status))
 }
 
-/// Status and body of a whole answer; none while it is not whole.
-fn parse(received: &[u8]) -> Result<Option<(u16, Vec<u8>)>> {
+/// Status, body and whole length of the answer to a request of `method`; none while it is not whole.
+fn parse(received: &[u8], method: &str) -> Result<Option<(u16, Vec<u8>, usize)>> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut head = httparse::Response::new(&mut headers);
-    let httparse::Status::Complete(length) = head.parse(received).context("malformed answer")? else {
+    let httparse::Status::Complete(start) = head.parse(received).context("malformed answer")? else {
         return Ok(None);
     };
     let status = head.code.context("answer without a status")?;
-    let body = &received[length..];
+    if method == "HEAD" || status < 200 || status == 204 || status == 304 {
+        return Ok(Some((status, Vec::new(), start)));
+    }
+    let body = &received[start..];
     let header = |name: &str| head.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
     if header("transfer-encoding").is_some_and(|value| value.value.eq_ignore_ascii_case(b"chunked")) {
-        return Ok(unchunk(body)?.map(|body| (status, body)));
+        return Ok(unchunk(body)?.map(|(body, length)| (status, body, start + length)));
     }
     let length: usize = match header("content-length") {
         Some(value) => std::str::from_utf8(value.value)
@@ -92,12 +137,13 @@ fn parse(received: &[u8]) -> Result<Option<(u16, Vec<u8>)>> {
             .context("content-length")?,
         None => 0,
     };
-    Ok((body.len() >= length).then(|| (status, body[..length].to_vec())))
+    Ok((body.len() >= length).then(|| (status, body[..length].to_vec(), start + length)))
 }
 
-/// The content of a chunked body; none while it is not whole.
-fn unchunk(mut rest: &[u8]) -> Result<Option<Vec<u8>>> {
+/// Content and whole length of a chunked body; none while it is not whole.
+fn unchunk(chunked: &[u8]) -> Result<Option<(Vec<u8>, usize)>> {
     let mut body = Vec::new();
+    let mut rest = chunked;
     loop {
         let Ok(status) = httparse::parse_chunk_size(rest) else { bail!("malformed chunk") };
         let httparse::Status::Complete((start, size)) = status else { return Ok(None) };
@@ -105,11 +151,11 @@ fn unchunk(mut rest: &[u8]) -> Result<Option<Vec<u8>>> {
         if rest.len() < start + size + 2 {
             return Ok(None);
         }
-        if size == 0 {
-            return Ok(Some(body));
-        }
         body.extend_from_slice(&rest[start..start + size]);
         rest = &rest[start + size + 2..];
+        if size == 0 {
+            return Ok(Some((body, chunked.len() - rest.len())));
+        }
     }
 }
 
@@ -131,20 +177,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_whole_when_its_body_is() {
-        let fixed = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
-        assert_eq!(parse(fixed).unwrap(), Some((200, b"hello".to_vec())));
-        let chunked = b"HTTP/1.1 404 \r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
-        assert_eq!(parse(chunked).unwrap(), Some((404, b"abcde".to_vec())));
-        for whole in [&fixed[..], &chunked[..]] {
+    fn an_answer_is_whole_when_its_body_is_and_ends_before_the_next() {
+        let fixed = &b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"[..];
+        let chunked =
+            &b"HTTP/1.1 404 \r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"[..];
+        for (whole, status, body) in [(fixed, 200, "hello"), (chunked, 404, "abcde")] {
+            let expected = Some((status, body.as_bytes().to_vec(), whole.len()));
+            assert_eq!(parse(whole, "GET").unwrap(), expected);
+            assert_eq!(parse(&[whole, b"HTTP/1.1 200"].concat(), "GET").unwrap(), expected);
             for length in 0..whole.len() {
-                assert_eq!(parse(&whole[..length]).unwrap(), None, "cut at {length}");
+                assert_eq!(parse(&whole[..length], "GET").unwrap(), None, "cut at {length}");
             }
         }
     }
 
     #[test]
+    fn some_answers_have_no_body_whatever_their_headers_say() {
+        for (head, method) in [
+            ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", "HEAD"),
+            ("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", "GET"),
+            ("HTTP/1.1 100 Continue\r\n\r\n", "POST"),
+        ] {
+            let (_, body, length) = parse(head.as_bytes(), method).unwrap().unwrap();
+            assert_eq!((body.len(), length), (0, head.len()), "{head}");
+        }
+    }
+
+    #[test]
     fn what_is_not_http_is_an_error() {
-        assert!(parse(b"SSH-2.0-OpenSSH_9.2\r\n").is_err());
+        assert!(parse(b"SSH-2.0-OpenSSH_9.2\r\n", "GET").is_err());
     }
 }

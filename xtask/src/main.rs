@@ -5,8 +5,9 @@ use std::process::{Command, ExitCode};
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::demo::{self, Show};
+use xtask::server::Server;
 use xtask::setup::{self, Purpose};
-use xtask::{bench, build, interrupt, jdk, repo, step};
+use xtask::{bench, build, http, interrupt, jdk, repo, step};
 
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", about = "What one does in this repository", version)]
@@ -29,6 +30,15 @@ enum Task {
         /// Keep everything running until Ctrl-C, to look around with `jcold`
         #[arg(long)]
         keep: bool,
+    },
+    /// Run one of the testbed's servers under `jcold-agent trace` until Ctrl-C
+    Testbed {
+        /// Which
+        #[arg(value_enum)]
+        server: Server,
+        /// Options of `jcold-agent trace`
+        #[arg(last = true)]
+        options: Vec<String>,
     },
     /// Measure, beside what measures the same elsewhere
     Bench {
@@ -84,6 +94,11 @@ fn run(task: Task) -> Result<()> {
             build::run()?;
             demo::run(Show { json, keep })
         }
+        Task::Testbed { server, options } => {
+            setup::run(Purpose::Demo)?;
+            build::run()?;
+            testbed(server, &options)
+        }
         Task::Bench { what: Bench::Accuracy { runs, json } } => {
             setup::run(Purpose::Demo)?;
             build::run()?;
@@ -107,6 +122,15 @@ fn test(arguments: &[String]) -> Result<()> {
     // A failed test shows where it failed; an error of ours says what failed, and needs no stack below it.
     cargo.env("RUST_LIB_BACKTRACE", "0");
     run_inherited(&mut cargo)
+}
+
+/// In this terminal's process group: Ctrl-C reaches the service, and the agent reports when that has ended.
+fn testbed(server: Server, options: &[String]) -> Result<()> {
+    let port = http::free_service_port()?;
+    let mut agent = Command::new(repo::binary("jcold-agent")?);
+    agent.arg("trace").args(options).arg("--").args(server.command(port, &repo::target().join("testbed"))?);
+    step::say("up", &format!("{} soon; Ctrl-C ends it and prints its timeline", server.url(port)));
+    run_inherited(&mut agent)
 }
 
 fn run_inherited(command: &mut Command) -> Result<()> {

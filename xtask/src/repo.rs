@@ -35,6 +35,16 @@ pub fn spring_jar() -> Result<PathBuf> {
     built(env::var_os("JCOLD_TESTBED_JAR").map_or_else(|| spring().join("target/testbed.jar"), PathBuf::from))
 }
 
+/// Folder of the testbed's other servers.
+pub fn servers() -> PathBuf {
+    root().join("xtask/testbed/servers")
+}
+
+/// Their jar, which finds its libraries beside it; an error that says how to build it when it is not there.
+pub fn servers_jar() -> Result<PathBuf> {
+    built(servers().join("target/servers.jar"))
+}
+
 fn built(path: PathBuf) -> Result<PathBuf> {
     if !path.is_file() {
         bail!("{} is not built: run `cargo xtask build`", path.display());
