@@ -1,13 +1,12 @@
 //! The first bytes of a request to its method, route and sender. Nothing else of them survives this module.
 
-use crate::event::Opening;
+pub use crate::wire::status;
+use crate::{event::Opening, wire::route};
 
 /// Bytes kept until the head of a request is whole.
 const HEAD_MAX: usize = 512;
 /// Headers looked at for the User-Agent.
 const HEADERS_MAX: usize = 32;
-/// Segments of a path that a template keeps.
-const SEGMENTS_MAX: usize = 12;
 /// The kubelet's User-Agent (pkg/probe/http/request.go).
 const PROBER: &str = "kube-probe/";
 
@@ -69,7 +68,7 @@ fn opening(head: &[u8], last: bool) -> Option<Opening> {
     match (request.parse(&line), request.method, request.path) {
         (Ok(status), Some(method), Some(path)) if status.is_complete() => Some(Opening::Request {
             method: method.to_owned(),
-            route: route(path),
+            route: route::template(path),
             prober: headers.from_prober,
             pipelined,
         }),
@@ -112,49 +111,6 @@ impl Headers {
     }
 }
 
-/// Status code of an answer's first bytes.
-pub fn status(opening: &[u8]) -> Option<u16> {
-    let rest = opening.strip_prefix(b"HTTP/1.")?.get(1..)?.strip_prefix(b" ")?;
-    let digits = rest.get(..3)?;
-    digits.iter().all(u8::is_ascii_digit).then(|| digits.iter().fold(0, |n, d| n * 10 + u16::from(d - b'0')))
-}
-
-/// The template of a path: no query, no matrix parameters, and `{id}` for what names one thing of many.
-fn route(target: &str) -> String {
-    let path = match target.split_once("://") {
-        Some((_, rest)) => rest.find('/').map_or("/", |at| &rest[at..]),
-        None => target,
-    };
-    let path = path.split(['?', '#']).next().unwrap_or_default();
-    let mut template = String::new();
-    for (at, segment) in path.split('/').enumerate() {
-        if at > SEGMENTS_MAX {
-            template.push_str("/**");
-            break;
-        }
-        if at > 0 {
-            template.push('/');
-        }
-        let name = segment.split(';').next().unwrap_or_default();
-        template.push_str(if is_id(name) { "{id}" } else { name });
-    }
-    template
-}
-
-/// Numbers, UUIDs, hexadecimal and other long tokens, and whatever holds a person's address.
-fn is_id(segment: &str) -> bool {
-    let bytes = segment.as_bytes();
-    let digits = bytes.iter().filter(|b| b.is_ascii_digit()).count();
-    let is_hex = bytes.iter().all(|b| b.is_ascii_hexdigit() || *b == b'-');
-    let all = |f: fn(&u8) -> bool| !bytes.is_empty() && bytes.iter().all(f);
-    all(|b| b.is_ascii_digit() || *b == b'-' || *b == b'.') && digits > 0
-        || (is_hex && bytes.len() >= 8 && digits > 0)
-        || (bytes.len() >= 16 && digits > 0)
-        || bytes.len() > 40
-        || bytes.contains(&b'@')
-        || bytes.contains(&b'%')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,32 +122,6 @@ mod tests {
 
     fn request(method: &str, route: &str, prober: bool) -> Opening {
         Opening::Request { method: method.into(), route: route.into(), prober, pipelined: false }
-    }
-
-    #[test]
-    fn routes() {
-        for (target, expect) in [
-            ("/", "/"),
-            ("/users/1", "/users/{id}"),
-            ("/users/1?token=secret", "/users/{id}"),
-            ("/v1/orders/6f9619ff-8b86-d011-b42d-00c04fc964ff/items", "/v1/orders/{id}/items"),
-            ("/blobs/9e107d9d372bb6826bd81d3542a419d6", "/blobs/{id}"),
-            ("/deadbeef", "/deadbeef"),
-            ("/reset/ZXhhbXBsZS10b2tlbi0xMjM0NTY", "/reset/{id}"),
-            ("/actuator/health/readiness", "/actuator/health/readiness"),
-            ("/a;jsessionid=77AB/b", "/a/b"),
-            ("/mail/joe@example.org", "/mail/{id}"),
-            ("/2024-11-30/report", "/{id}/report"),
-            ("http://host:80/x?y", "/x"),
-            ("http://host", "/"),
-            ("*", "*"),
-            (
-                "/1/2/3/4/5/6/7/8/9/10/11/12/13/14",
-                "/{id}/{id}/{id}/{id}/{id}/{id}/{id}/{id}/{id}/{id}/{id}/{id}/**",
-            ),
-        ] {
-            assert_eq!(route(target), expect, "{target}");
-        }
     }
 
     #[test]
@@ -248,20 +178,6 @@ mod tests {
         let mut line = b"GET /".to_vec();
         line.resize(512, b'x');
         assert_eq!(HeadParser::default().feed(&line, true), Some(Opening::Unparsed));
-    }
-
-    #[test]
-    fn statuses() {
-        for (bytes, expect) in [
-            (&b"HTTP/1.1 200 \r\n"[..], Some(200)),
-            (b"HTTP/1.0 503 Service", Some(503)),
-            (b"HTTP/1.1 20", None),
-            (b"HTTP/1.1 2x0", None),
-            (b"", None),
-            (b"\x00\x00", None),
-        ] {
-            assert_eq!(status(bytes), expect);
-        }
     }
 
     proptest! {

@@ -16,6 +16,7 @@ pub mod render;
 mod requests;
 pub mod service;
 mod steady;
+pub mod wire;
 
 pub use builder::{Builder, Counts, Settings};
 pub use class::{ThreadClass, ThreadClasses};

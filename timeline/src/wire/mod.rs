@@ -1,0 +1,230 @@
+//! What the first bytes of each read and write of an accepted connection tell: where requests begin, and how they
+//! are answered.
+//!
+//! The probes copy the first bytes of what a call moved and count the rest. From these the parsers tell requests
+//! apart, or say that they cannot ([`Loss`]). Payload ends here: a method, a path template, flags and a status are all
+//! that goes on.
+
+mod answer;
+mod body;
+mod bytes;
+mod head;
+mod http1;
+pub mod route;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::answer::status;
+use self::{bytes::Bytes, http1::Http1};
+
+/// What one call moved, or one part (iovec) of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    /// Its first bytes.
+    pub captured: &'a [u8],
+    /// How many bytes there were in all.
+    pub len: u32,
+}
+
+/// What a read told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// What its bytes open, in order.
+    pub openings: Vec<Opening>,
+    /// Some of its bytes belong to a request that an earlier read opened: a body, or the rest of a head.
+    pub continues: bool,
+    /// Its last bytes open something, and only later bytes, or an answer ([`Answer::Opens`]), will tell what. The next
+    /// opening began here.
+    pub undecided: bool,
+}
+
+/// What bytes of the client open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Opening {
+    /// A request whose line was read.
+    Request {
+        /// HTTP/2: the stream.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stream: Option<u32>,
+        /// Method. Empty when the headers of an HTTP/2 request could not be read.
+        method: String,
+        /// Path template; [`route::HTTP2`] when the headers of an HTTP/2 request could not be read.
+        route: String,
+        /// A prober asks: the User-Agent is a kubelet's, or it is a gRPC health check.
+        #[serde(default)]
+        prober: bool,
+    },
+    /// Not a request line that can be read. It counts as a request only if it is answered.
+    Unparsed,
+    /// TLS: the client's data. It counts as a request only if it is answered.
+    Encrypted,
+    /// TLS: the handshake, no request.
+    Handshake,
+    /// HTTP/2: the client gave the request up.
+    Reset {
+        /// The stream.
+        stream: u32,
+    },
+    /// From here on requests are not told apart, until they can be again.
+    Lost {
+        /// Why.
+        reason: Loss,
+    },
+}
+
+/// What bytes of the server are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// The first bytes of a final answer.
+    Begins {
+        /// HTTP/2: the stream.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stream: Option<u32>,
+        /// Status code, when it can be read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<u16>,
+        /// Server-sent events: it goes on for as long as the client likes.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        streaming: bool,
+    },
+    /// An interim answer: the request goes on.
+    Interim,
+    /// Further bytes of the answer that is being written.
+    Continues,
+    /// HTTP/2: the last bytes of a stream's answer.
+    Ends {
+        /// The stream.
+        stream: u32,
+        /// The server gave it up.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        reset: bool,
+    },
+    /// TLS: the handshake, and tickets right after it.
+    Handshake,
+    /// Another protocol took over; nothing after it counts.
+    Upgraded,
+    /// The open HTTP/1 request goes on as this HTTP/2 stream.
+    BecomesStream {
+        /// The stream.
+        stream: u32,
+    },
+    /// What was undecided ([`Received::undecided`]) is decided by being answered.
+    Opens(Opening),
+    /// From here on answers are not told apart, until they can be again.
+    Lost {
+        /// Why.
+        reason: Loss,
+    },
+}
+
+/// Why requests are not told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Loss {
+    /// A request's end was read together with bytes behind it, and those were not captured.
+    Uncaptured,
+    /// A head does not say clearly where its request ends.
+    Framing,
+    /// An answer was written to a request that was not seen.
+    Unseen,
+}
+
+impl Loss {
+    /// The reason in words.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Loss::Uncaptured => "pipelined requests: some came behind the bytes that are looked at",
+            Loss::Framing => "a request does not say clearly where it ends",
+            Loss::Unseen => "an answer was written to a request that was not seen",
+        }
+    }
+}
+
+/// What a connection speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// HTTP/1.
+    Http1,
+    /// Not followed any further: another protocol took over.
+    Upgraded,
+    /// Nothing that is known.
+    Unknown,
+}
+
+/// One accepted connection, as far as its bytes were captured.
+#[derive(Debug, Default)]
+pub struct Wire {
+    state: State,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    /// The first bytes have not told the protocol yet.
+    #[default]
+    New,
+    Http1(Box<Http1>),
+    Upgraded,
+}
+
+impl Wire {
+    /// A connection that was accepted before anybody looked: its next bytes may be the rest of something.
+    pub fn adopted() -> Self {
+        Self { state: State::Http1(Box::new(Http1::adopted())) }
+    }
+
+    /// Takes what a read returned.
+    pub fn received(&mut self, piece: Piece<'_>) -> Received {
+        let bytes = Bytes::of(piece);
+        if bytes.is_empty() {
+            return Received::default();
+        }
+        let mut received = Received::default();
+        match &mut self.state {
+            State::New => return self.begin(bytes),
+            State::Http1(http1) => http1.received(bytes, &mut received),
+            State::Upgraded => {}
+        }
+        received
+    }
+
+    /// Takes what a write moved, in parts.
+    pub fn sent(&mut self, pieces: &[Piece<'_>]) -> Vec<Answer> {
+        match &mut self.state {
+            State::New | State::Upgraded => Vec::new(),
+            State::Http1(http1) => {
+                let mut rest = None;
+                let answers = http1.sent(pieces, &mut rest);
+                if answers.contains(&Answer::Upgraded) {
+                    self.state = State::Upgraded;
+                }
+                answers
+            }
+        }
+    }
+
+    /// What the connection speaks, once that is known.
+    pub fn protocol(&self) -> Option<Protocol> {
+        match &self.state {
+            State::New => None,
+            State::Http1(http1) => http1.protocol(),
+            State::Upgraded => Some(Protocol::Upgraded),
+        }
+    }
+
+    /// The connection's first bytes.
+    fn begin(&mut self, bytes: Bytes<'_>) -> Received {
+        self.settle(bytes)
+    }
+
+    fn settle(&mut self, bytes: Bytes<'_>) -> Received {
+        let mut received = Received::default();
+        let mut http1 = Box::<Http1>::default();
+        http1.received(bytes, &mut received);
+        self.state = State::Http1(http1);
+        received
+    }
+}
