@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use proto::v1::RequestClass;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -10,6 +11,7 @@ Examples:
   jcold get timelines -n shop -o wide        of one namespace, with pods and routes
   jcold describe timeline 6f1d0c2a           one, whole; the beginning of its id is enough
   jcold get timeline 6f1d0c2a -o json        the same for a program
+  jcold get requests 6f1d0c2a --class user   its first requests, one a line
 
 Exit status: 0 on success, 1 when the collector cannot be reached or does not have what was
 asked for, 2 when the command line is wrong.";
@@ -29,6 +31,17 @@ pub struct Cli {
     )]
     pub collector: String,
 
+    /// Colour: auto (on a terminal, unless NO_COLOR is set), always (also into a pipe) or never.
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "WHEN",
+        default_value_t,
+        hide_possible_values = true
+    )]
+    pub color: Color,
+
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -40,7 +53,7 @@ pub enum Command {
     /// List things, one a line.
     #[command(subcommand)]
     Get(Get),
-    /// Show one thing whole: milestones, routes, CPU by thread class, connections.
+    /// Show one thing whole: who paid, milestones, first requests, routes, CPU, connections.
     #[command(subcommand)]
     Describe(Describe),
 }
@@ -51,6 +64,11 @@ pub enum Get {
     /// Timelines, newest exec first.
     #[command(aliases = ["timeline", "tl"])]
     Timelines(GetTimelines),
+    /// The first requests of a timeline, in the order in which they came.
+    ///
+    /// A timeline keeps the first 200 user requests of the process, and the first 20 of each route and class.
+    #[command(aliases = ["request", "req"])]
+    Requests(GetRequests),
 }
 
 /// What to show.
@@ -93,6 +111,21 @@ pub struct GetTimelines {
     pub output: Output,
 }
 
+/// Whose requests, which, and how.
+#[derive(Debug, Args)]
+pub struct GetRequests {
+    /// The timeline's id, or a prefix that only it has.
+    pub id: String,
+
+    /// Only of this class.
+    #[arg(long, value_enum)]
+    pub class: Option<Class>,
+
+    /// How to print them; json and yaml are the timeline with nothing but its id and these requests.
+    #[arg(long, short, value_enum, default_value_t)]
+    pub output: Output,
+}
+
 /// Which timeline, and how.
 #[derive(Debug, Args)]
 pub struct DescribeTimeline {
@@ -116,4 +149,38 @@ pub enum Output {
     Json,
     /// The same as YAML.
     Yaml,
+}
+
+/// Who sent a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum Class {
+    /// Anybody else.
+    User,
+    /// The kubelet.
+    Probe,
+    /// The pod itself.
+    SelfWarmup,
+}
+
+impl From<Class> for RequestClass {
+    fn from(class: Class) -> Self {
+        match class {
+            Class::User => Self::User,
+            Class::Probe => Self::Probe,
+            Class::SelfWarmup => Self::SelfWarmup,
+        }
+    }
+}
+
+/// When to print in colour, and with bars of blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal.
+    #[default]
+    Auto,
+    /// Also into a pipe.
+    Always,
+    /// Not on a terminal either; its bars stay.
+    Never,
 }

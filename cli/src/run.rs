@@ -1,12 +1,13 @@
 //! From a command to its text.
 
+use std::io::IsTerminal as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use proto::json::Json as _;
-use proto::v1::{Timeline, TimelineFilter};
-use timeline::render;
+use proto::v1::{RequestClass, Timeline, TimelineFilter};
+use timeline::render::{self, Style};
 
-use crate::args::{Cli, Command, Describe, DescribeTimeline, Get, GetTimelines, Output};
+use crate::args::{Cli, Color, Command, Describe, DescribeTimeline, Get, GetRequests, GetTimelines, Output};
 use crate::client::{Client, ClientError};
 
 /// What a command prints.
@@ -26,10 +27,16 @@ pub async fn run(cli: Cli) -> Result<Printed, ClientError> {
             Ok(print_row(&client.get(&id).await?, output))
         }
         Command::Get(Get::Timelines(command)) => get(&mut client, command).await,
+        Command::Get(Get::Requests(GetRequests { id, class, output })) => {
+            let mut timeline = client.get(&id).await?;
+            let class = class.map(RequestClass::from);
+            timeline.requests.retain(|request| class.is_none_or(|class| request.class() == class));
+            Ok(print_requests(timeline, output))
+        }
         Command::Describe(Describe::Timeline(DescribeTimeline { id, output })) => {
             let timeline = client.get(&id).await?;
             let text = match output {
-                Output::Table | Output::Wide => render::describe(&timeline),
+                Output::Table | Output::Wide => render::describe_with(&timeline, style(cli.color)),
                 Output::Json | Output::Yaml => structured(&timeline.to_json(), output),
             };
             Ok(Printed { text, remark: None })
@@ -57,12 +64,7 @@ async fn get(client: &mut Client, command: GetTimelines) -> Result<Printed, Clie
     let text = match command.output {
         Output::Table | Output::Wide if list.timelines.is_empty() => String::new(),
         Output::Table | Output::Wide => render::list(&list.timelines, now_ns, command.output == Output::Wide),
-        Output::Json | Output::Yaml => {
-            let mut value = list.to_json();
-            // The mapping leaves empty lists out; whoever iterates over the list should not have to know.
-            value["timelines"] = value.get("timelines").cloned().unwrap_or_else(|| serde_json::json!([]));
-            structured(&value, command.output)
-        }
+        Output::Json | Output::Yaml => structured(&with_list(list.to_json(), "timelines"), command.output),
     };
     let remark = if list.timelines.is_empty() {
         Some("no timelines match".to_owned())
@@ -80,6 +82,33 @@ fn print_row(timeline: &Timeline, output: Output) -> Printed {
         Output::Json | Output::Yaml => structured(&timeline.to_json(), output),
     };
     Printed { text, remark: None }
+}
+
+fn print_requests(timeline: Timeline, output: Output) -> Printed {
+    let remark = timeline.requests.is_empty().then(|| "no requests match".to_owned());
+    let text = match output {
+        Output::Table | Output::Wide => render::requests(&timeline, output == Output::Wide),
+        Output::Json | Output::Yaml => {
+            let only = Timeline { id: timeline.id, requests: timeline.requests, ..Timeline::default() };
+            structured(&with_list(only.to_json(), "requests"), output)
+        }
+    };
+    Printed { text, remark }
+}
+
+/// The mapping leaves empty lists out; whoever iterates over the list should not have to know.
+fn with_list(mut value: serde_json::Value, name: &str) -> serde_json::Value {
+    value[name] = value.get(name).cloned().unwrap_or_else(|| serde_json::json!([]));
+    value
+}
+
+fn style(color: Color) -> Style {
+    let fitting = Style::of(std::io::stdout().is_terminal(), |name| std::env::var_os(name));
+    match color {
+        Color::Auto => fitting,
+        Color::Always => Style { unicode: true, color: true },
+        Color::Never => Style { color: false, ..fitting },
+    }
 }
 
 fn structured(value: &serde_json::Value, output: Output) -> String {

@@ -7,8 +7,9 @@ use std::process::{Output, Stdio};
 
 use proto::v1::query_service_server::{QueryService, QueryServiceServer};
 use proto::v1::{
-    GetTimelineRequest, GetTimelineResponse, Jvm, ListTimelinesRequest, ListTimelinesResponse, Milestone,
-    MilestoneKind, Timeline, TimelineFilter, WatchTimelinesRequest, WatchTimelinesResponse,
+    GetTimelineRequest, GetTimelineResponse, Jvm, Ledger, ListTimelinesRequest, ListTimelinesResponse,
+    Milestone, MilestoneKind, RequestClass, Timeline, TimelineFilter, WatchTimelinesRequest,
+    WatchTimelinesResponse,
 };
 use tokio::net::TcpListener;
 use tokio::process::Command;
@@ -32,7 +33,27 @@ fn timeline(number: usize) -> Timeline {
             since_exec_ns: 4_618_000_000,
             ..Milestone::default()
         }],
+        requests: vec![
+            request(RequestClass::Probe, "/health", None),
+            request(RequestClass::User, "/users/{id}", Some(1)),
+        ],
         ..Timeline::default()
+    }
+}
+
+fn request(class: RequestClass, route: &str, ordinal: Option<u64>) -> proto::v1::Request {
+    proto::v1::Request {
+        ordinal,
+        route_ordinal: ordinal,
+        class: class.into(),
+        method: Some("GET".into()),
+        route: route.into(),
+        status: Some(200),
+        wait_ns: 7_200_000,
+        service_ns: 284_300_000,
+        latency_ns: 291_500_000,
+        ledger: Some(Ledger { on_cpu_ns: Some(291_500_000), ..Ledger::default() }),
+        ..proto::v1::Request::default()
     }
 }
 
@@ -116,7 +137,7 @@ fn complaint(output: &Output) -> &str {
 #[tokio::test]
 async fn help_says_all_that_there_is() {
     let mut text = String::new();
-    for arguments in ["--help", "get timelines --help", "describe timeline --help"] {
+    for arguments in ["--help", "get timelines --help", "get requests --help", "describe timeline --help"] {
         let output = command(arguments).output().await.unwrap();
         let _ = writeln!(text, "$ jcold {arguments}\n{}", stdout(&output));
     }
@@ -187,6 +208,35 @@ async fn a_description_begins_with_the_timeline() {
     let output = collector.jcold("describe tl 0000000000000001").await;
     assert!(stdout(&output).starts_with("Timeline:      0000000000000001\n"), "{output:?}");
     assert!(stdout(&output).contains("Ready:         4.618 s after exec"), "{output:?}");
+}
+
+#[tokio::test]
+async fn requests_of_a_timeline_are_listed_by_class() {
+    let collector = Collector::with(1).await;
+    let table = collector.jcold("get requests 0000000000000001").await;
+    assert_eq!(stdout(&table).lines().count(), 3, "a heading and each request: {table:?}");
+    let users = collector.jcold("get req 0000000000000001 --class user -o json").await;
+    let users: serde_json::Value = serde_json::from_slice(&users.stdout).unwrap();
+    assert_eq!(users["id"], "0000000000000001");
+    assert_eq!(users["requests"].as_array().unwrap().len(), 1, "{users}");
+    assert_eq!(users["requests"][0]["ledger"]["onCpuNs"], "291500000");
+    assert!(users.get("jvm").is_none(), "nothing but the requests: {users}");
+    let none = collector.jcold("get requests 0000000000000001 --class self_warmup").await;
+    assert!(none.status.success() && none.stdout.is_empty());
+    assert_eq!(String::from_utf8(none.stderr).unwrap(), "jcold: no requests match\n");
+    let none = collector.jcold("get requests 0000000000000001 --class self_warmup -o yaml").await;
+    assert!(stdout(&none).contains("requests: []"), "{none:?}");
+}
+
+#[tokio::test]
+async fn a_pipe_gets_plain_text_unless_colour_is_asked_for() {
+    let collector = Collector::with(1).await;
+    let plain = collector.jcold("describe timeline 0000000000000001").await;
+    assert!(stdout(&plain).contains("    on_cpu        ####") && !stdout(&plain).contains('\u{1b}'));
+    let never = collector.jcold("describe timeline 0000000000000001 --color never").await;
+    assert_eq!(never.stdout, plain.stdout);
+    let always = collector.jcold("--color always describe timeline 0000000000000001").await;
+    assert!(stdout(&always).contains("    on_cpu        \u{1b}[32m████"), "{}", stdout(&always));
 }
 
 #[tokio::test]

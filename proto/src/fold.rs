@@ -24,10 +24,9 @@ fn append(known: &mut Timeline, update: &Timeline) {
 /// Brings the lists whose entries change after they were first sent to one entry a key, and instants in order.
 ///
 /// Of routes (by method and route), connections (by ordinal), phases (by kind) and accepted connections (by protocol)
-/// the latest entry wins. Intervals with
-/// the same begin are two agents' shares of one, and add up. Of milestones (by kind) the
-/// earliest instant wins, because a kind names the first time that something happened; of equal instants the latest
-/// entry, so that its evidence can be completed. A timeline with gaps is not complete, whoever noted the gap.
+/// the latest entry wins. Intervals with the same begin are two agents' shares of one, and add up. Of milestones (by
+/// kind) the earliest instant wins, because a kind names the first time that something happened; of equal instants the
+/// latest entry, so that its evidence can be completed. A timeline with gaps is not complete, whoever noted the gap.
 pub fn normalise(timeline: &mut Timeline) {
     keep_latest(&mut timeline.routes, |route| (route.method.clone(), route.route.clone()));
     keep_latest(&mut timeline.connections, |connection| connection.ordinal);
@@ -74,15 +73,16 @@ fn add_up_intervals(intervals: &mut Vec<Interval>) {
 
 fn add_up(interval: &mut Interval, other: &Interval) {
     for (class, cpu_ns) in &other.cpu_ns {
-        *interval.cpu_ns.entry(class.clone()).or_default() += cpu_ns;
+        let sum_ns = interval.cpu_ns.entry(class.clone()).or_default();
+        *sum_ns = sum_ns.saturating_add(*cpu_ns);
     }
     // The median of both cannot be told from two medians; that of the share with more requests is the nearer one.
     if other.requests > interval.requests {
         interval.latency_p50_ns = other.latency_p50_ns;
     }
-    interval.requests += other.requests;
+    interval.requests = interval.requests.saturating_add(other.requests);
     interval.latency_max_ns = interval.latency_max_ns.max(other.latency_max_ns);
-    let sum = |a: Option<u64>, b: Option<u64>| a.map_or(b, |a| Some(a + b.unwrap_or(0)));
+    let sum = |a: Option<u64>, b: Option<u64>| a.map_or(b, |a| Some(a.saturating_add(b.unwrap_or(0))));
     interval.run_queue_ns = sum(interval.run_queue_ns, other.run_queue_ns);
     interval.throttled_ns = sum(interval.throttled_ns, other.throttled_ns);
     interval.classes_loaded = sum(interval.classes_loaded, other.classes_loaded);

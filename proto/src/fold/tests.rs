@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::*;
-use crate::v1::{Completeness, Connection, Gap, Interval, Phase, Request, Route};
+use crate::v1::{Completeness, Connection, Gap, Inbound, Interval, Phase, Request, Route};
 
 fn milestone(kind: i32, since_exec_ns: u64, evidence: &str) -> Milestone {
     Milestone { kind, since_exec_ns, evidence: evidence.into(), at: None }
@@ -38,6 +38,33 @@ fn a_connection_is_completed_by_a_later_entry() {
         Timeline { connections: vec![open(2, Some(30))], ..Timeline::default() },
     ]);
     assert_eq!(timeline.connections, [open(1, None), open(2, Some(30))]);
+}
+
+#[test]
+fn accepted_connections_are_counted_once_a_protocol() {
+    let inbound = |protocol: &str, connections, requests| Inbound {
+        protocol: protocol.into(),
+        connections,
+        requests,
+        ..Inbound::default()
+    };
+    let timeline = folded(&[
+        Timeline { inbound: vec![inbound("http/1.1", 1, 0), inbound("tls", 1, 0)], ..Timeline::default() },
+        Timeline { inbound: vec![inbound("h2", 1, 9), inbound("http/1.1", 3, 40)], ..Timeline::default() },
+    ]);
+    assert_eq!(timeline.inbound, [inbound("http/1.1", 3, 40), inbound("tls", 1, 0), inbound("h2", 1, 9)]);
+}
+
+#[test]
+fn two_shares_of_an_interval_that_are_too_large_to_add_end_nothing() {
+    let huge = Interval {
+        cpu_ns: HashMap::from([("main".to_owned(), u64::MAX)]),
+        requests: u64::MAX,
+        run_queue_ns: Some(u64::MAX),
+        ..Interval::default()
+    };
+    let part = Timeline { intervals: vec![huge.clone()], ..Timeline::default() };
+    assert_eq!(folded(&[part.clone(), part]).intervals, [huge]);
 }
 
 #[test]
@@ -84,6 +111,7 @@ prop_compose! {
         routes in prop::collection::vec(("GET|PUT", "/[a-c]", 0..100u64), 0..4),
         connections in prop::collection::vec((1..6u64, prop::option::of(0..9u64)), 0..4),
         phases in prop::collection::vec((1..8i32, 0..50u64), 0..3),
+        inbound in prop::collection::vec(("h2|tls", 0..9u64), 0..3),
         ordinals in prop::collection::vec(1..100u64, 0..4),
         completeness in prop::option::of((prop::option::of(any::<bool>()), 0..2usize, 0..9u64)),
         label in prop::option::of(("[a-c]", "[x-z]")),
@@ -98,6 +126,10 @@ prop_compose! {
             phases: phases
                 .into_iter()
                 .map(|(kind, since_exec_ns)| Phase { kind, since_exec_ns, ..Phase::default() })
+                .collect(),
+            inbound: inbound
+                .into_iter()
+                .map(|(protocol, connections)| Inbound { protocol, connections, ..Inbound::default() })
                 .collect(),
             requests: ordinals
                 .into_iter()

@@ -2,6 +2,10 @@
 
 use std::fmt::Write as _;
 
+use proto::v1::RequestClass;
+
+use super::WIDTH;
+
 /// What stands for a value that was not measured.
 pub(super) const ABSENT: &str = "-";
 
@@ -69,6 +73,38 @@ pub(super) fn instant(at: &prost_types::Timestamp) -> String {
 /// The word of the glossary for an enum value: `MILESTONE_KIND_READY` is `ready`.
 pub(super) fn word(name: &str, prefix: &str) -> String {
     name.strip_prefix(prefix).unwrap_or(name).to_ascii_lowercase()
+}
+
+/// Who sent a request: `user`, `probe`, `self_warmup`, or `-`.
+pub(super) fn class_word(class: RequestClass) -> String {
+    match class {
+        RequestClass::Unspecified => ABSENT.to_owned(),
+        class => word(class.as_str_name(), "REQUEST_CLASS_"),
+    }
+}
+
+/// Method and path template as people write them: `GET /users/{id}`, `~unparsed`.
+pub(super) fn route_name(method: Option<&str>, route: &str) -> String {
+    format!("{} {route}", method.unwrap_or_default()).trim().to_owned()
+}
+
+/// Breaks a line that begins `indent` columns from the left between words, and begins the others there.
+pub(super) fn wrapped(text: &str, indent: usize) -> String {
+    let mut lines = String::with_capacity(text.len());
+    let mut width = indent;
+    for (at, word) in text.split(' ').enumerate() {
+        let word_width = word.chars().count();
+        if at > 0 && width + 1 + word_width > WIDTH {
+            let _ = write!(lines, "\n{:indent$}", "");
+            width = indent;
+        } else if at > 0 {
+            lines.push(' ');
+            width += 1;
+        }
+        lines.push_str(word);
+        width += word_width;
+    }
+    lines
 }
 
 /// At most `width` characters, the end cut off.

@@ -2,10 +2,17 @@
 //!
 //! Everything fits in 120 columns, except lists in their wide form. What was not measured is `-` or left out.
 
+mod bar;
 mod completeness;
+mod connections;
+mod first;
 mod format;
+mod ledger;
 mod list;
+mod payers;
+mod requests;
 mod sections;
+mod style;
 mod summary;
 mod table;
 #[cfg(test)]
@@ -16,20 +23,37 @@ use proto::v1::Timeline;
 pub use completeness::completeness;
 pub use format::{count, duration};
 pub use list::list;
+pub use requests::requests;
+pub use style::Style;
 
 /// Columns of a terminal that everything but a wide list fits in.
 const WIDTH: usize = 120;
 
-/// A whole timeline: what the cold start cost first, then why.
+/// A whole timeline in plain text: what the cold start cost first, then why.
 pub fn describe(timeline: &Timeline) -> String {
-    let sections = [
-        summary::summary(timeline),
+    describe_with(timeline, Style::default())
+}
+
+/// A whole timeline, as the reader's side can show it.
+pub fn describe_with(timeline: &Timeline, style: Style) -> String {
+    let tables = [
         sections::findings(timeline),
+        payers::payers(timeline),
         sections::milestones(timeline),
+        first::first_requests(timeline, style),
         sections::routes(timeline),
         sections::cpu(timeline),
-        sections::connections(timeline),
+        connections::outbound(timeline),
+        connections::inbound(timeline),
     ];
-    let sections: Vec<_> = sections.into_iter().filter(|section| !section.is_empty()).collect();
-    sections.join("\n")
+    let mut text = summary::summary(timeline);
+    for table in tables {
+        if let Some((title, rows)) = table.split_once('\n') {
+            text.push('\n');
+            text.push_str(&style.paint(style::Ink::Title, title));
+            text.push('\n');
+            text.push_str(rows);
+        }
+    }
+    text
 }

@@ -2,21 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use proto::headline::milestone_ns;
-use proto::v1::{Connection, MilestoneKind, Phase, RequestClass, Route, Timeline};
+use proto::v1::{Phase, Route, Timeline};
 
 use super::WIDTH;
-use super::format::{ABSENT, count, counted, cut, duration, harmless, maybe, word};
+use super::format::{ABSENT, class_word, count, counted, cut, duration, harmless, maybe, route_name, word};
 use super::table::Table;
 
 /// Columns of the terminal for a route's path.
-const ROUTE_WIDTH: usize = 32;
+pub(super) const ROUTE_WIDTH: usize = 32;
 /// Routes and connections shown; JSON has them all.
-const ROWS: usize = 20;
+pub(super) const ROWS: usize = 20;
 /// Order of the thread classes' columns; a class that is not among them comes after.
 const CLASSES: [&str; 10] =
     ["main", "jit_c1", "jit_c2", "gc", "vm", "worker", "acceptor", "poller", "pool", "other"];
-const INDENT: &str = "  ";
+pub(super) const INDENT: &str = "  ";
 
 pub(super) fn findings(timeline: &Timeline) -> String {
     let mut table = Table::new(INDENT, ["CODE", ">PRICE", "EVIDENCE"]);
@@ -60,12 +59,8 @@ pub(super) fn routes(timeline: &Timeline) -> String {
     let mut routes: Vec<&Route> = timeline.routes.iter().collect();
     routes.sort_by_key(|route| std::cmp::Reverse(route.cold_penalty_ns));
     for route in routes.iter().take(ROWS) {
-        let first_from = match route.first_class() {
-            RequestClass::Unspecified => ABSENT.to_owned(),
-            class => word(class.as_str_name(), "REQUEST_CLASS_"),
-        };
         table.row([
-            cut(format!("{} {}", route.method, route.route).trim(), ROUTE_WIDTH),
+            cut(&route_name(Some(&route.method), &route.route), ROUTE_WIDTH),
             count(route.count),
             maybe(route.first_ns),
             maybe(route.p50_2_to_10_ns),
@@ -73,7 +68,7 @@ pub(super) fn routes(timeline: &Timeline) -> String {
             maybe(route.p95_ns),
             maybe(route.p99_ns),
             maybe(route.cold_penalty_ns),
-            first_from,
+            class_word(route.first_class()),
         ]);
     }
     section("Routes, by cold penalty", &table, more(routes.len(), "route"))
@@ -84,7 +79,7 @@ pub(super) fn cpu(timeline: &Timeline) -> String {
     let mut phases: Vec<PhaseCpu<'_>> = timeline.phases.iter().map(PhaseCpu::of).collect();
     let mut totals = BTreeMap::new();
     for (class, ns) in phases.iter().flat_map(|phase| &phase.cpu_ns) {
-        *totals.entry(*class).or_insert(0) += ns;
+        add(totals.entry(*class).or_insert(0), *ns);
     }
     totals.retain(|_, ns| *ns > 0);
     let mut folded = Vec::new();
@@ -94,12 +89,17 @@ pub(super) fn cpu(timeline: &Timeline) -> String {
         let smallest = totals.iter().filter(|(class, _)| **class != "other").min_by_key(|(_, ns)| **ns);
         let Some((&class, &ns)) = smallest.filter(|_| !fits) else { return text };
         totals.remove(class);
-        *totals.entry("other").or_insert(0) += ns;
+        add(totals.entry("other").or_insert(0), ns);
         for phase in &mut phases {
             phase.fold_into_other(class);
         }
         folded.push(class);
     }
+}
+
+/// What a message says need not be true: a sum of times must not end the program.
+fn add(sum: &mut u64, ns: u64) {
+    *sum = sum.saturating_add(ns);
 }
 
 /// A phase and its CPU by the class names that are shown.
@@ -115,7 +115,7 @@ impl<'a> PhaseCpu<'a> {
 
     fn fold_into_other(&mut self, class: &str) {
         if let Some(ns) = self.cpu_ns.remove(class) {
-            *self.cpu_ns.entry("other").or_insert(0) += ns;
+            add(self.cpu_ns.entry("other").or_insert(0), ns);
         }
     }
 }
@@ -128,64 +128,37 @@ fn cpu_title(folded: &[&str]) -> String {
 fn cpu_table(phases: &[PhaseCpu<'_>], mut classes: Vec<&str>) -> Table {
     classes.sort_by_key(|class| CLASSES.iter().position(|known| known == class).unwrap_or(CLASSES.len()));
     let ms = |ns: Option<u64>| ns.map_or_else(|| ABSENT.to_owned(), |ns| format!("{:.1}", ns as f64 / 1e6));
+    // Most nodes throttle nobody: the column is for those that do.
+    let throttled = phases.iter().any(|phase| phase.phase.throttled_ns.is_some_and(|ns| ns > 0));
     let headings = classes.iter().map(|class| format!(">{}", harmless(class).to_uppercase()));
     let headings: Vec<_> = ["PHASE", ">LENGTH", ">CPU"]
         .map(str::to_owned)
         .into_iter()
         .chain(headings)
-        .chain([">RUN QUEUE".to_owned(), ">REQUESTS".to_owned()])
+        .chain([">RUN QUEUE".to_owned()])
+        .chain(throttled.then(|| ">THROTTLED".to_owned()))
+        .chain([">REQUESTS".to_owned()])
         .collect();
     let mut table = Table::new(INDENT, headings.iter().map(String::as_str));
     for PhaseCpu { phase, cpu_ns } in phases {
         let kind = word(phase.kind().as_str_name(), "PHASE_KIND_");
-        let total = cpu_ns.values().sum::<u64>();
+        let total = cpu_ns.values().fold(0_u64, |total, ns| total.saturating_add(*ns));
         let mut row = vec![kind, duration(phase.length_ns), ms(Some(total))];
         row.extend(classes.iter().map(|class| ms(cpu_ns.get(class).copied().filter(|ns| *ns > 0))));
-        row.extend([ms(phase.run_queue_ns), count(phase.requests)]);
+        row.push(ms(phase.run_queue_ns));
+        row.extend(throttled.then(|| ms(phase.throttled_ns)));
+        row.push(count(phase.requests));
         table.row(row);
     }
     table
 }
 
-/// Connections of pools first: those are what a first request waits for.
-pub(super) fn connections(timeline: &Timeline) -> String {
-    let headings = ["PEER", "SERVICE", "POOL", "THREAD", "CLASS", ">AT", ">CONNECT", "WHEN", "IN REQUEST"];
-    let mut table = Table::new(INDENT, headings);
-    let ready_ns = milestone_ns(timeline, MilestoneKind::Ready);
-    let mut connections: Vec<&Connection> = timeline.connections.iter().collect();
-    connections.sort_by_key(|connection| (connection.pool != Some(true), connection.ordinal));
-    for connection in connections.iter().take(ROWS) {
-        let when = match ready_ns {
-            Some(ready_ns) if connection.since_exec_ns < ready_ns => "before ready",
-            Some(_) => "after ready",
-            None => ABSENT,
-        };
-        let pool = match connection.pool {
-            Some(true) => "yes",
-            Some(false) => "no",
-            None => ABSENT,
-        };
-        table.row([
-            cut(&connection.peer, 28),
-            connection.service.clone(),
-            pool.to_owned(),
-            connection.thread.clone(),
-            connection.thread_class.clone(),
-            duration(connection.since_exec_ns),
-            connection.connect_ns.map_or_else(|| "failed".to_owned(), duration),
-            when.to_owned(),
-            connection.for_request.map_or_else(|| "no".to_owned(), |ordinal| format!("yes, #{ordinal}")),
-        ]);
-    }
-    section("Outbound connections", &table, more(connections.len(), "connection"))
-}
-
-fn more(rows: usize, noun: &str) -> Option<String> {
+pub(super) fn more(rows: usize, noun: &str) -> Option<String> {
     let hidden = rows.checked_sub(ROWS).filter(|hidden| *hidden > 0)?;
     Some(format!("{INDENT}and {}: see -o json\n", counted(hidden as u64, &format!("more {noun}"))))
 }
 
-fn section(title: &str, table: &Table, footer: Option<String>) -> String {
+pub(super) fn section(title: &str, table: &Table, footer: Option<String>) -> String {
     if table.is_empty() {
         return String::new();
     }

@@ -3,10 +3,14 @@
 use std::fmt::Write as _;
 
 use proto::headline::{Headline, milestone_ns};
-use proto::v1::{Ledger, MilestoneKind, Request, RequestClass, SteadyVerdict, Timeline};
+use proto::v1::{MilestoneKind, Request, RequestClass, SteadyVerdict, Timeline};
 
-use super::format::{counted, duration, harmless, instant, word};
-use super::{WIDTH, completeness};
+use super::completeness;
+use super::format::{class_word, counted, duration, harmless, instant, wrapped};
+use super::ledger::in_one_line;
+
+/// Where the values begin.
+const INDENT: usize = 15;
 
 pub(super) fn summary(timeline: &Timeline) -> String {
     let headline = Headline::of(timeline);
@@ -14,7 +18,7 @@ pub(super) fn summary(timeline: &Timeline) -> String {
     let mut text = String::new();
     let mut field = |name: &str, value: Option<String>| {
         if let Some(value) = value {
-            let _ = writeln!(text, "{:<15}{}", format!("{name}:"), wrapped(&harmless(&value)));
+            let _ = writeln!(text, "{:<INDENT$}{}", format!("{name}:"), wrapped(&harmless(&value), INDENT));
         }
     };
     field("Timeline", Some(timeline.id.clone()));
@@ -26,7 +30,7 @@ pub(super) fn summary(timeline: &Timeline) -> String {
     field("Exec", Some(jvm.exec_at.as_ref().map_or_else(|| "not seen".to_owned(), instant)));
     field("Ready", Some(ready(timeline, headline.ready_ns)));
     field("First request", Some(first_request(timeline, &headline)));
-    field("Spent on", first(timeline).and_then(|request| request.ledger.as_ref()).map(ledger));
+    field("Spent on", first(timeline).and_then(|request| request.ledger.as_ref()).and_then(in_one_line));
     let route = headline.route.map_or_else(String::new, |route| {
         format!(" ({} {}, {})", route.method, route.route, counted(route.count, "request"))
     });
@@ -34,34 +38,14 @@ pub(super) fn summary(timeline: &Timeline) -> String {
     let payer = headline.route.map_or(RequestClass::Unspecified, proto::v1::Route::first_class);
     let paid = match payer {
         RequestClass::Unspecified => String::new(),
-        class => format!(", paid by a {} request", word(class.as_str_name(), "REQUEST_CLASS_")),
+        class => format!(", paid by a {} request", class_word(class)),
     };
     field("Cold penalty", headline.cold_penalty_ns.map(|ns| format!("{}{paid}", duration(ns))));
     field("Steady", Some(steady(timeline)));
     field("Exit", exit(timeline));
     // One line, whatever its length, so that it can be searched for.
-    let _ = writeln!(text, "{:<15}{}", "Complete:", completeness(timeline));
+    let _ = writeln!(text, "{:<INDENT$}{}", "Complete:", completeness(timeline));
     text
-}
-
-/// Breaks between words, below the first one.
-fn wrapped(text: &str) -> String {
-    const INDENT: usize = 15;
-    let mut lines = String::with_capacity(text.len());
-    let mut width = INDENT;
-    for (at, word) in text.split(' ').enumerate() {
-        let word_width = word.chars().count();
-        if at > 0 && width + 1 + word_width > WIDTH {
-            let _ = write!(lines, "\n{:INDENT$}", "");
-            width = INDENT;
-        } else if at > 0 {
-            lines.push(' ');
-            width += 1;
-        }
-        lines.push_str(word);
-        width += word_width;
-    }
-    lines
 }
 
 fn pod(timeline: &Timeline) -> Option<String> {
@@ -110,23 +94,6 @@ fn first_request(timeline: &Timeline, headline: &Headline<'_>) -> String {
     }
     let _ = write!(text, ", thread {}", request.thread);
     text
-}
-
-fn ledger(ledger: &Ledger) -> String {
-    let entries = [
-        ("on_cpu", ledger.on_cpu_ns),
-        ("run_queue", ledger.run_queue_ns),
-        ("throttled", ledger.throttled_ns),
-        ("pool_connect", ledger.pool_connect_ns),
-        ("socket_wait", ledger.socket_wait_ns),
-        ("disk", ledger.disk_ns),
-        ("lock_or_park", ledger.lock_or_park_ns),
-        ("unexplained", ledger.unexplained_ns),
-    ];
-    let spent = entries
-        .into_iter()
-        .filter_map(|(cause, ns)| ns.filter(|ns| *ns > 0).map(|ns| format!("{cause} {}", duration(ns))));
-    spent.collect::<Vec<_>>().join(", ")
 }
 
 fn steady(timeline: &Timeline) -> String {

@@ -3,7 +3,7 @@
 use comfy_table::presets::NOTHING;
 use comfy_table::{Cell, CellAlignment};
 
-use super::format::harmless;
+use super::format::{ABSENT, harmless};
 
 /// Rows under a header. Headings that start with `>` are of numbers, which end flush.
 pub(super) struct Table {
@@ -43,5 +43,80 @@ impl Table {
             text.push('\n');
         }
         text
+    }
+}
+
+/// A table that drops columns: those in which no row says anything, then those that it has no room for.
+pub(super) struct Columns<const N: usize> {
+    columns: [Column; N],
+    rows: Vec<[Option<String>; N]>,
+}
+
+/// A column of such a table.
+pub(super) struct Column {
+    heading: &'static str,
+    /// Stands in a cell that says nothing.
+    filler: &'static str,
+    /// Stands even when no cell says anything.
+    always: bool,
+    /// Dropped for want of room, the highest first; zero never.
+    spare: u8,
+}
+
+// === impl Column ===
+
+impl Column {
+    pub(super) const fn fixed(heading: &'static str) -> Self {
+        Self { heading, filler: ABSENT, always: false, spare: 0 }
+    }
+
+    pub(super) const fn spare(heading: &'static str, spare: u8) -> Self {
+        Self { heading, filler: ABSENT, always: false, spare }
+    }
+
+    pub(super) const fn filled(heading: &'static str, filler: &'static str) -> Self {
+        Self { heading, filler, always: false, spare: 1 }
+    }
+
+    pub(super) const fn filled_always(heading: &'static str, filler: &'static str) -> Self {
+        Self { heading, filler, always: true, spare: 0 }
+    }
+}
+
+// === impl Columns ===
+
+impl<const N: usize> Columns<N> {
+    pub(super) const fn new(columns: [Column; N]) -> Self {
+        Self { columns, rows: Vec::new() }
+    }
+
+    pub(super) fn row(&mut self, cells: [Option<String>; N]) {
+        self.rows.push(cells);
+    }
+
+    /// The table, no wider than `width` where its spare columns allow that, and the headings of those that it then
+    /// lacks.
+    pub(super) fn fitted(&self, indent: &'static str, width: usize) -> (Table, Vec<&'static str>) {
+        let says = |at: usize| self.columns[at].always || self.rows.iter().any(|row| row[at].is_some());
+        let mut stand: Vec<usize> = (0..N).filter(|at| says(*at)).collect();
+        let mut left_out = Vec::new();
+        loop {
+            let table = self.of(&stand, indent);
+            let fits = table.text().lines().all(|line| line.chars().count() <= width);
+            let spare = stand.iter().copied().filter(|at| self.columns[*at].spare > 0);
+            let Some(dropped) = spare.max_by_key(|at| self.columns[*at].spare).filter(|_| !fits) else {
+                return (table, left_out);
+            };
+            stand.retain(|at| *at != dropped);
+            left_out.push(self.columns[dropped].heading.trim_start_matches('>'));
+        }
+    }
+
+    fn of(&self, stand: &[usize], indent: &'static str) -> Table {
+        let mut table = Table::new(indent, stand.iter().map(|at| self.columns[*at].heading));
+        for row in &self.rows {
+            table.row(stand.iter().map(|at| row[*at].as_deref().unwrap_or(self.columns[*at].filler)));
+        }
+        table
     }
 }

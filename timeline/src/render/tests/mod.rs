@@ -1,0 +1,235 @@
+//! A Spring service's cold start, as an engineer sees it.
+
+use std::collections::HashMap;
+
+use proto::v1::{
+    Completeness, Connection, Jvm, Ledger, Phase, PhaseKind, Request, RequestClass, Route, Timeline,
+};
+
+use super::{Style, describe, describe_with, list, requests};
+use messages::{EXEC_AT, MS, dead, spring, tls};
+
+mod messages;
+mod properties;
+
+/// `GOLDEN=write cargo test` takes the text as the new golden file.
+fn check(file: &str, actual: &str) {
+    let path = format!("{}/src/render/golden/{file}", env!("CARGO_MANIFEST_DIR"));
+    if std::env::var_os("GOLDEN").is_some() {
+        std::fs::write(&path, actual).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap();
+    assert!(actual == expected, "{file} differs; it is now:\n{actual}");
+}
+
+fn fits(text: &str) {
+    for line in text.lines() {
+        assert!(line.chars().count() <= super::WIDTH, "{line}");
+    }
+}
+
+#[test]
+fn a_cold_start_reads_from_its_price_to_its_causes() {
+    let text = describe(&spring());
+    fits(&text);
+    check("spring.txt", &text);
+}
+
+#[test]
+fn a_process_that_died_early_shows_what_was_seen() {
+    let text = describe(&dead());
+    fits(&text);
+    check("dead.txt", &text);
+}
+
+#[test]
+fn an_empty_timeline_has_its_lines_and_no_table() {
+    let text = describe(&Timeline::default());
+    assert!(text.contains("Complete:      unknown") && !text.contains("Routes"), "{text}");
+}
+
+#[test]
+fn classes_fold_into_other_when_the_line_is_full() {
+    let cpu_ns: HashMap<_, _> =
+        (1..=20_u64).map(|at| (format!("class_of_thread_{at}"), at * 100_000 * MS)).collect();
+    let phase = Phase { kind: PhaseKind::Warming.into(), cpu_ns, ..Phase::default() };
+    let text = describe(&Timeline { phases: vec![phase], ..Timeline::default() });
+    assert!(text.contains("other has class_of_thread_1, class_of_thread_2"), "{text}");
+    fits(text.split_once("other has").unwrap().1.split_once('\n').unwrap().1);
+    assert!(text.contains(" 21000000.0 "), "the phase's sum stays whole: {text}");
+}
+
+#[test]
+fn a_list_has_one_line_each_and_only_the_columns_that_say_something() {
+    let now_ns = (EXEC_AT.seconds + 300) * 1_000_000_000;
+    let text = list(&[spring(), dead()], now_ns, false);
+    check("list.txt", &text);
+    check("list-wide.txt", &list(&[spring(), dead()], now_ns, true));
+    let outside = list(&[dead()], now_ns, false);
+    fits(&outside);
+    assert!(!outside.contains("NAMESPACE"), "{outside}");
+}
+
+#[test]
+fn a_main_is_shown_by_what_tells_services_apart() {
+    let table = [
+        ("/app/orders-1.4.0.jar", "orders-1.4.0.jar"),
+        ("app.jar", "app.jar"),
+        ("org.example.Batch", "Batch"),
+        ("com.example.app/com.example.Main", "com.example.Main"),
+        ("/tmp/Hello.java", "Hello.java"),
+        ("Main", "Main"),
+    ];
+    for (main, expected) in table {
+        let jvm = Jvm { main: Some(main.into()), ..Jvm::default() };
+        let text = list(&[Timeline { jvm: Some(jvm), ..Timeline::default() }], 0, false);
+        assert!(text.contains(&format!(" {expected} ")), "{main}: {text}");
+    }
+}
+
+#[test]
+fn what_the_process_names_itself_cannot_steer_the_terminal() {
+    let mut timeline = spring();
+    timeline.connections[0].thread = "\u{1b}[31mred".into();
+    timeline.jvm.as_mut().unwrap().main = Some("\u{1b}]0;title\u{7}.jar".into());
+    let text = describe(&timeline) + &list(&[timeline], 0, true);
+    assert!(!text.contains('\u{1b}') && !text.contains('\u{7}'), "{text:?}");
+}
+
+#[test]
+fn on_a_terminal_bars_have_eighths_and_causes_their_colours() {
+    let unicode = describe_with(&spring(), Style { unicode: true, color: false });
+    fits(&unicode);
+    check("spring-unicode.txt", &unicode);
+    let colored = describe_with(&spring(), Style { unicode: true, color: true });
+    assert!(colored.contains("\u{1b}[1mFirst requests:\u{1b}[0m\n"), "{colored}");
+    let mut bare = String::new();
+    for part in colored.split('\u{1b}') {
+        bare.push_str(
+            part.strip_prefix('[').and_then(|part| part.split_once('m')).map_or(part, |(_, text)| text),
+        );
+    }
+    assert!(bare == unicode, "colour changes nothing else: {bare}");
+}
+
+#[test]
+fn inbound_connections_stand_where_something_is_not_plain_http() {
+    let text = describe(&tls());
+    assert!(text.contains("\nInbound connections:\n"), "{text}");
+    assert!(text.contains("  tls                40         0  no TLS library that is known\n"), "{text}");
+    let mut plain = tls();
+    plain.inbound.truncate(1);
+    assert!(!describe(&plain).contains("Inbound"));
+}
+
+#[test]
+fn whoever_came_first_paid_even_where_no_user_came() {
+    let text = describe(&spring());
+    let table: Vec<_> =
+        text.lines().skip_while(|line| !line.starts_with("Who paid")).skip(1).take(4).collect();
+    assert_eq!(
+        table,
+        [
+            "  CLASS        REQUESTS  ROUTES  THEIR SUM     WORST  WORST ROUTE",
+            "  user              351  2 of 4   352.7 ms  291.5 ms  GET /users/{id}",
+            "  probe              12  1 of 4   106.0 ms  106.0 ms  GET /actuator/health/readiness",
+            "  self_warmup         1  1 of 4    38.4 ms   38.4 ms  GET /hello",
+        ]
+    );
+}
+
+#[test]
+fn nobody_paid_first_where_the_first_was_not_seen() {
+    let mut late = spring();
+    late.completeness = Some(Completeness { late: Some(true), ..Completeness::default() });
+    let text = describe(&late);
+    assert!(text.contains("  user              351       -          -      -  -\n"), "{text}");
+    assert!(!text.contains("First requests"), "{text}");
+
+    let mut open = spring();
+    open.requests.retain(|request| request.ordinal != Some(1));
+    let text = describe(&open);
+    assert!(text.contains("  user              351  2 of 4  ≥ 61.2 ms   61.2 ms  GET /orders/"), "{text}");
+}
+
+#[test]
+fn causes_that_do_not_sum_are_said_not_to() {
+    let request = Request {
+        latency_ns: 100 * MS,
+        ledger: Some(Ledger { on_cpu_ns: Some(30 * MS), disk_ns: Some(10 * MS), ..Ledger::default() }),
+        ..Request::default()
+    };
+    let text = describe(&Timeline { requests: vec![request], ..Timeline::default() });
+    assert!(text.contains(" 75.0 %\n") && text.contains(" 25.0 %\n"), "{text}");
+    assert!(text.contains("    the causes sum to 40.0 ms, not to the latency\n"), "{text}");
+    assert!(text.contains("  not measured: run_queue, throttled, pool_connect, socket_wait, "), "{text}");
+}
+
+#[test]
+fn a_page_of_first_requests_is_enough() {
+    let request = |at: u64| Request {
+        class: RequestClass::User.into(),
+        route: format!("/{at}"),
+        ordinal: Some(at),
+        route_ordinal: Some(1),
+        latency_ns: at * MS,
+        ledger: Some(Ledger { on_cpu_ns: Some(at * MS), ..Ledger::default() }),
+        ..Request::default()
+    };
+    // The last is slow, and its later ones are as slow: the cold start is not what it waits for.
+    let slow_ever = Route {
+        route: "/9".into(),
+        count: 2,
+        first_ns: Some(9 * MS),
+        cold_penalty_ns: Some(0),
+        ..Route::default()
+    };
+    let requests = (1..=9).map(request).collect();
+    let text = describe(&Timeline { requests, routes: vec![slow_ever], ..Timeline::default() });
+    let titles: Vec<_> =
+        text.lines().filter_map(|line| Some(line.strip_prefix("  /")?.split_once(", user")?.0)).collect();
+    assert_eq!(titles, ["1", "8", "7", "6", "5", "4"]);
+    assert!(text.contains("  and 3 more first requests: see -o json\n"), "{text}");
+}
+
+#[test]
+fn columns_that_say_nothing_or_find_no_room_are_left_out() {
+    let connection = |peer: &str| Connection {
+        ordinal: 1,
+        peer: peer.into(),
+        service: "postgresql".into(),
+        thread: "HikariPool-1:co".into(),
+        thread_class: "pool".into(),
+        connect_ns: Some(450_000),
+        ..Connection::default()
+    };
+    let bare = describe(&Timeline { connections: vec![connection("127.0.0.1:5432")], ..Timeline::default() });
+    let heading = "  PEER            SERVICE     THREAD           CLASS   AT  CONNECT  IN REQUEST\n";
+    assert!(bare.contains(&format!("Outbound connections:\n{heading}")), "{bare}");
+
+    let mut full = spring();
+    full.connections[2].peer = "[2001:db8:85a3::8a2e:370:7334]:5432".into();
+    full.connections[2].waited_by_request = Some(12_345);
+    let text = describe(&full);
+    fits(&text);
+    assert!(text.contains("Outbound connections; no room for CLASS, VS READY"), "{text}");
+}
+
+#[test]
+fn requests_are_listed_in_the_order_in_which_they_came() {
+    let narrow = requests(&spring(), false);
+    fits(&narrow);
+    check("requests.txt", &narrow);
+    check("requests-wide.txt", &requests(&spring(), true));
+    assert_eq!(requests(&dead(), true), "");
+}
+
+#[test]
+fn throttling_has_a_column_where_it_was() {
+    let phase = |throttled_ns| Phase { kind: PhaseKind::AppStart.into(), throttled_ns, ..Phase::default() };
+    let of = |phases| describe(&Timeline { phases, ..Timeline::default() });
+    assert!(!of(vec![phase(Some(0)), phase(None)]).contains("THROTTLED"));
+    let text = of(vec![phase(Some(1_500_000)), phase(None)]);
+    assert!(text.contains("  THROTTLED  "), "{text}");
+    assert!(text.lines().any(|line| line.contains("app_start") && line.contains(" 1.5 ")), "{text}");
+}

@@ -1,0 +1,227 @@
+//! Whatever a message says, it is shown, within its columns.
+
+use proptest::prelude::*;
+use proto::v1::{
+    Completeness, Connection, Gap, Inbound, Ledger, Milestone, Overlap, PeerWait, Phase, Request,
+    RequestCounts, Route, Timeline,
+};
+
+use super::super::{Style, WIDTH, describe_with, list, requests};
+
+/// Nothing, plausible, or as large as can be said.
+fn amount() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), 1..1_000_000_000_u64, any::<u64>(), Just(u64::MAX)]
+}
+
+fn maybe() -> impl Strategy<Value = Option<u64>> {
+    prop::option::of(amount())
+}
+
+/// Also what steers a terminal, and what is longer than any column.
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof!["[a-z/{}.:-]{0,30}", "\\PC{0,12}", any::<String>(), Just("\u{1b}[2J".repeat(30))]
+}
+
+prop_compose! {
+    fn ledger()(
+        causes in prop::array::uniform8(maybe()),
+        thread_hops in prop::option::of(any::<u32>()),
+        peers in prop::collection::vec((text(), text(), amount()), 0..4),
+    ) -> Ledger {
+        let [on_cpu_ns, run_queue_ns, throttled_ns, pool_connect_ns, socket_wait_ns, ..] = causes;
+        let [.., disk_ns, lock_or_park_ns, unexplained_ns] = causes;
+        let peers =
+            peers.into_iter().map(|(peer, service, wait_ns)| PeerWait { peer, service, wait_ns }).collect();
+        Ledger {
+            on_cpu_ns, run_queue_ns, throttled_ns, pool_connect_ns, socket_wait_ns, disk_ns, lock_or_park_ns,
+            unexplained_ns, thread_hops, peers,
+        }
+    }
+}
+
+prop_compose! {
+    fn request()(
+        ordinals in (maybe(), maybe()),
+        class in 0..5_i32,
+        line in (prop::option::of(text()), text(), prop::option::of(any::<u32>())),
+        times in prop::array::uniform4(amount()),
+        ledgers in (prop::option::of(ledger().boxed()), prop::option::of(ledger().boxed())),
+        overlap in prop::option::of(prop::array::uniform5(maybe())),
+        thread in text(),
+        rest in (maybe(), any::<bool>(), text(), amount()),
+    ) -> Request {
+        let overlap = overlap.map(|[jit_c1_ns, jit_c2_ns, gc_ns, classes_loaded, compiles]| Overlap {
+            jit_c1_ns, jit_c2_ns, gc_ns, classes_loaded, compiles,
+        });
+        Request {
+            ordinal: ordinals.0,
+            route_ordinal: ordinals.1.map(|ordinal| ordinal.min(2)),
+            class,
+            method: line.0,
+            route: line.1,
+            status: line.2,
+            since_exec_ns: times[0],
+            wait_ns: times[1],
+            service_ns: times[2],
+            latency_ns: times[3],
+            thread,
+            ledger: ledgers.0,
+            overlap,
+            connection_ordinal: rest.3,
+            wait_ledger: ledgers.1,
+            accept_wait_ns: rest.0,
+            streaming: rest.1,
+            protocol: rest.2,
+        }
+    }
+}
+
+fn route() -> impl Strategy<Value = Route> {
+    let measured = prop::array::uniform3(maybe());
+    (text(), text(), amount(), measured, 0..5_i32).prop_map(
+        |(method, route, count, measured, first_class)| {
+            let [first_ns, p50_2_to_10_ns, cold_penalty_ns] = measured;
+            Route {
+                method,
+                route,
+                count,
+                first_ns,
+                p50_2_to_10_ns,
+                cold_penalty_ns,
+                first_class,
+                ..Route::default()
+            }
+        },
+    )
+}
+
+fn connection() -> impl Strategy<Value = Connection> {
+    let ends = (text(), text(), text(), text(), text());
+    let measured = prop::array::uniform7(maybe());
+    (ends, measured, any::<bool>(), any::<u32>()).prop_map(|(ends, measured, tls, attempt)| {
+        let (peer, service, thread, thread_class, failure) = ends;
+        let [at, connect_ns, for_request, first_answer_ns, handshake_ns, waited_by_request, pool] = measured;
+        Connection {
+            ordinal: at.unwrap_or_default(),
+            peer,
+            service,
+            thread,
+            thread_class,
+            since_exec_ns: at.unwrap_or_default(),
+            connect_ns,
+            pool: pool.map(|pool| pool > 0),
+            for_request,
+            first_answer_ns,
+            tls,
+            handshake_ns,
+            failure,
+            attempt,
+            waited_by_request,
+        }
+    })
+}
+
+fn inbound() -> impl Strategy<Value = Inbound> {
+    (text(), amount(), amount(), text()).prop_map(|(protocol, connections, requests, not_followed)| Inbound {
+        protocol,
+        connections,
+        requests,
+        not_followed,
+    })
+}
+
+fn phase() -> impl Strategy<Value = Phase> {
+    let cpu_ns = prop::collection::hash_map(text(), amount(), 0..5);
+    (0..9_i32, cpu_ns, maybe()).prop_map(|(kind, cpu_ns, throttled_ns)| Phase {
+        kind,
+        cpu_ns,
+        throttled_ns,
+        ..Phase::default()
+    })
+}
+
+fn milestone() -> impl Strategy<Value = Milestone> {
+    (0..11_i32, amount(), text()).prop_map(|(kind, since_exec_ns, evidence)| Milestone {
+        kind,
+        since_exec_ns,
+        evidence,
+        at: None,
+    })
+}
+
+prop_compose! {
+    fn timeline()(
+        requests in prop::collection::vec(request().boxed(), 0..9),
+        routes in prop::collection::vec(route().boxed(), 0..4),
+        connections in prop::collection::vec(connection().boxed(), 0..4),
+        inbound in prop::collection::vec(inbound(), 0..3),
+        phases in prop::collection::vec(phase(), 0..4),
+        milestones in prop::collection::vec(milestone(), 0..4),
+        counts in prop::option::of(prop::array::uniform4(amount())),
+        late in prop::option::of(any::<bool>()),
+        gap in text(),
+    ) -> Timeline {
+        Timeline {
+            requests,
+            routes,
+            connections,
+            inbound,
+            phases,
+            milestones,
+            request_counts: counts.map(|[user, probe, self_warmup, unparsed]| {
+                RequestCounts { user, probe, self_warmup, unparsed }
+            }),
+            completeness: Some(Completeness {
+                late,
+                gaps: vec![Gap { reason: gap, ..Gap::default() }],
+                ..Completeness::default()
+            }),
+            ..Timeline::default()
+        }
+    }
+}
+
+/// The lines of the section of first requests.
+fn first_requests(text: &str) -> Vec<&str> {
+    let section = text.lines().skip_while(|line| *line != "First requests:").skip(1);
+    section.take_while(|line| !line.is_empty()).collect()
+}
+
+/// Tenths of a percent that a cause's line shows.
+fn shown(line: &str) -> Option<u64> {
+    let (before, _) = line.split_once(" %")?;
+    before.rsplit(' ').next()?.replace('.', "").parse().ok()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn any_message_is_shown_and_steers_no_terminal(timeline in timeline(), unicode: bool) {
+        let text = describe_with(&timeline, Style { unicode, color: false })
+            + &list(std::slice::from_ref(&timeline), i64::MAX, true)
+            + &requests(&timeline, true);
+        prop_assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{:?}", text);
+        describe_with(&timeline, Style { unicode, color: true });
+    }
+
+    #[test]
+    fn what_is_shown_of_a_ledger_sums_to_the_whole(ledger in ledger(), latency_ns in amount(), unicode: bool) {
+        let request =
+            Request { route: "/".into(), latency_ns, ledger: Some(ledger.clone()), ..Request::default() };
+        let timeline = Timeline { requests: vec![request], ..Timeline::default() };
+        let text = describe_with(&timeline, Style { unicode, color: false });
+        let lines = first_requests(&text);
+        let causes: Vec<_> = lines[1..].iter().filter(|line| line.contains(" %")).collect();
+        let tenths: u64 = causes.iter().map(|line| shown(line).unwrap_or(0)).sum();
+        prop_assert_eq!(tenths, if causes.is_empty() { 0 } else { 1000 }, "{}", text);
+        for line in &lines[1..] {
+            prop_assert!(line.chars().count() <= WIDTH, "{}", line);
+        }
+        for line in causes {
+            // Four of indent, twelve of name, two between; then the bar's forty.
+            let after: String = line.chars().skip(4 + 12 + 2 + 40).take(2).collect();
+            prop_assert_eq!(after, "  ", "the bar left its column: {}", line);
+        }
+    }
+}
