@@ -91,7 +91,7 @@ fn price_ns(timeline: &Timeline, request: &Request) -> u64 {
 
 /// `GET /users/{id}, user #1: 291.5 ms = 7.21 ms wait + 284.3 ms service (+ 3.10 ms from handshake to accept), …`
 fn title(request: &Request, ledger: &Ledger) -> String {
-    let mut text = cut(&harmless(&route_name(request.method.as_deref(), &request.route)), ROUTE_WIDTH);
+    let mut text = cut(&route_name(request.method.as_deref(), &request.route), ROUTE_WIDTH);
     let _ = write!(text, ", {}", class_word(request.class()));
     if let Some(ordinal) = request.ordinal {
         let _ = write!(text, " #{ordinal}");

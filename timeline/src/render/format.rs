@@ -107,10 +107,11 @@ pub(super) fn wrapped(text: &str, indent: usize) -> String {
     lines
 }
 
-/// At most `width` characters, the end cut off.
+/// At most `width` characters of what can be shown, the end cut off.
 pub(super) fn cut(text: &str, width: usize) -> String {
+    let text = harmless(text);
     if text.chars().count() <= width {
-        return text.to_owned();
+        return text;
     }
     text.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
@@ -188,5 +189,6 @@ mod tests {
     fn long_text_is_cut_by_characters() {
         assert_eq!(cut("µµµµ", 4), "µµµµ");
         assert_eq!(cut("µµµµµ", 4), "µµµ…");
+        assert_eq!(cut("\n\n\n", 4), "\\n\\…", "as it is shown");
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use proto::v1::{Ledger, Overlap, PeerWait, Request};
 
 use super::bar::{bar, percent, tenths};
-use super::format::{count, cut, duration, harmless};
+use super::format::{count, cut, duration};
 use super::style::{Ink, Style};
 
 /// Columns of the terminal for the causes' names and for the bars; a bar of full width is the whole.
@@ -111,7 +111,7 @@ fn ink(cause: &str) -> Ink {
 fn peer_line(peer: &PeerWait, style: Style) -> String {
     const WIDTH: usize = NAME_WIDTH + BAR_WIDTH;
     let name = if peer.peer.is_empty() { "unknown peer" } else { &peer.peer };
-    let name = cut(&harmless(format!("{name} {}", peer.service).trim()), WIDTH);
+    let name = cut(format!("{name} {}", peer.service).trim(), WIDTH);
     let line = format!("{name:<WIDTH$}  {:>9}", duration(peer.wait_ns));
     format!("{INDENT}  {}\n", style.paint(Ink::Aside, &line))
 }

@@ -7,6 +7,7 @@ use proto::v1::{
 };
 
 use super::super::{Style, WIDTH, describe_with, list, requests};
+use super::uncolored;
 
 /// Nothing, plausible, or as large as can be said.
 fn amount() -> impl Strategy<Value = u64> {
@@ -202,7 +203,8 @@ proptest! {
             + &list(std::slice::from_ref(&timeline), i64::MAX, true)
             + &requests(&timeline, true);
         prop_assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{:?}", text);
-        describe_with(&timeline, Style { unicode, color: true });
+        let plain = describe_with(&timeline, Style { unicode, color: false });
+        prop_assert_eq!(uncolored(&describe_with(&timeline, Style { unicode, color: true })), plain);
     }
 
     #[test]
