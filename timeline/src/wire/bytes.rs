@@ -18,6 +18,10 @@ impl<'a> Bytes<'a> {
         Self { captured, gap: (len - captured.len()) as u64 }
     }
 
+    pub fn held(held: &'a Held) -> Self {
+        Self { captured: &held.0, gap: 0 }
+    }
+
     pub fn is_empty(self) -> bool {
         self.captured.is_empty() && self.gap == 0
     }

@@ -13,11 +13,16 @@ mod http1;
 pub mod route;
 #[cfg(test)]
 mod tests;
+mod tls;
 
 use serde::{Deserialize, Serialize};
 
 pub use self::answer::status;
-use self::{bytes::Bytes, http1::Http1};
+use self::{
+    bytes::{Bytes, Held},
+    http1::Http1,
+    tls::Tls,
+};
 
 /// What one call moved, or one part (iovec) of it.
 #[derive(Clone, Copy, Debug)]
@@ -131,6 +136,10 @@ pub enum Loss {
     Framing,
     /// An answer was written to a request that was not seen.
     Unseen,
+    /// TLS: a handshake ended behind what was captured.
+    TlsHandshake,
+    /// TLS: the server's first data was a ticket or an answer.
+    TlsTicket,
 }
 
 impl Loss {
@@ -140,6 +149,8 @@ impl Loss {
             Loss::Uncaptured => "pipelined requests: some came behind the bytes that are looked at",
             Loss::Framing => "a request does not say clearly where it ends",
             Loss::Unseen => "an answer was written to a request that was not seen",
+            Loss::TlsHandshake => "a TLS handshake ended behind the bytes that are looked at",
+            Loss::TlsTicket => "TLS data right after a handshake may have been a ticket or an answer",
         }
     }
 }
@@ -149,6 +160,11 @@ impl Loss {
 pub enum Protocol {
     /// HTTP/1.
     Http1,
+    /// TLS, whatever is inside.
+    Tls {
+        /// The client offered HTTP/2, or may have: requests that overlap are not told apart.
+        may_multiplex: bool,
+    },
     /// Not followed any further: another protocol took over.
     Upgraded,
     /// Nothing that is known.
@@ -159,42 +175,53 @@ pub enum Protocol {
 #[derive(Debug, Default)]
 pub struct Wire {
     state: State,
+    /// It was accepted before anybody looked.
+    adopted: bool,
 }
 
 #[derive(Debug, Default)]
 enum State {
-    /// The first bytes have not told the protocol yet.
     #[default]
     New,
+    /// The first bytes have not told the protocol yet.
+    Begun(Held),
     Http1(Box<Http1>),
+    Tls(Box<Tls>),
     Upgraded,
 }
 
 impl Wire {
     /// A connection that was accepted before anybody looked: its next bytes may be the rest of something.
     pub fn adopted() -> Self {
-        Self { state: State::Http1(Box::new(Http1::adopted())) }
+        Self { state: State::New, adopted: true }
     }
 
     /// Takes what a read returned.
     pub fn received(&mut self, piece: Piece<'_>) -> Received {
         let bytes = Bytes::of(piece);
-        if bytes.is_empty() {
-            return Received::default();
-        }
         let mut received = Received::default();
-        match &mut self.state {
-            State::New => return self.begin(bytes),
-            State::Http1(http1) => http1.received(bytes, &mut received),
-            State::Upgraded => {}
+        if !bytes.is_empty() {
+            self.read(bytes, &mut received);
         }
         received
     }
 
     /// Takes what a write moved, in parts.
     pub fn sent(&mut self, pieces: &[Piece<'_>]) -> Vec<Answer> {
+        if pieces.iter().all(|piece| piece.len == 0) {
+            return Vec::new();
+        }
         match &mut self.state {
-            State::New | State::Upgraded => Vec::new(),
+            State::New | State::Begun(_) => {
+                let held = self.take_held();
+                if held.0.is_empty() && !self.adopted {
+                    return Vec::new();
+                }
+                let first = pieces.first().map(|piece| piece.captured).unwrap_or_default();
+                self.state = if held.0.is_empty() { self.state_of(first) } else { self.http1() };
+                self.read(Bytes::held(&held), &mut Received::default());
+                self.sent(pieces)
+            }
             State::Http1(http1) => {
                 let mut rest = None;
                 let answers = http1.sent(pieces, &mut rest);
@@ -203,28 +230,61 @@ impl Wire {
                 }
                 answers
             }
+            State::Tls(tls) => tls.sent(pieces),
+            State::Upgraded => Vec::new(),
         }
     }
 
     /// What the connection speaks, once that is known.
     pub fn protocol(&self) -> Option<Protocol> {
         match &self.state {
-            State::New => None,
+            State::New | State::Begun(_) => None,
             State::Http1(http1) => http1.protocol(),
+            State::Tls(tls) => Some(Protocol::Tls { may_multiplex: tls.may_multiplex() }),
             State::Upgraded => Some(Protocol::Upgraded),
         }
     }
 
-    /// The connection's first bytes.
-    fn begin(&mut self, bytes: Bytes<'_>) -> Received {
-        self.settle(bytes)
+    fn read(&mut self, bytes: Bytes<'_>, received: &mut Received) {
+        match &mut self.state {
+            State::New | State::Begun(_) => {
+                let joined = self.take_held().and(bytes.captured);
+                if bytes.gap == 0 && is_short(&joined) {
+                    self.state = State::Begun(Held(joined));
+                    received.undecided = true;
+                } else {
+                    self.state = self.state_of(&joined);
+                    self.read(Bytes { captured: &joined, gap: bytes.gap }, received);
+                }
+            }
+            State::Http1(http1) => http1.received(bytes, received),
+            State::Tls(tls) => tls.received(bytes, received),
+            State::Upgraded => {}
+        }
     }
 
-    fn settle(&mut self, bytes: Bytes<'_>) -> Received {
-        let mut received = Received::default();
-        let mut http1 = Box::<Http1>::default();
-        http1.received(bytes, &mut received);
-        self.state = State::Http1(http1);
-        received
+    fn take_held(&mut self) -> Held {
+        match std::mem::take(&mut self.state) {
+            State::Begun(held) => held,
+            _ => Held::default(),
+        }
     }
+
+    /// What begins with these bytes.
+    fn state_of(&self, first: &[u8]) -> State {
+        match *first {
+            [0x16, 3, ..] => State::Tls(Box::default()),
+            [0x17, 3, ..] if self.adopted => State::Tls(Box::new(Tls::adopted())),
+            _ => self.http1(),
+        }
+    }
+
+    fn http1(&self) -> State {
+        State::Http1(if self.adopted { Box::new(Http1::adopted()) } else { Box::default() })
+    }
+}
+
+/// Whether bytes are too few to tell a protocol.
+fn is_short(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x16 | 0x17])
 }

@@ -2,6 +2,7 @@
 
 mod http1;
 mod properties;
+mod tls;
 
 use super::{Answer, Loss, Opening, Piece, Received, Wire};
 

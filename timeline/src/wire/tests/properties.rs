@@ -37,6 +37,10 @@ fn calls() -> impl Strategy<Value = Vec<(bool, Vec<u8>, u32)>> {
         Just(&b"POST / HTTP/1.1\r\nContent-Length: 300\r\nExpect: 100-continue\r\n\r\n"[..]),
         Just(&b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"[..]),
         Just(&b"HTTP/1.1 100 \r\n\r\n"[..]),
+        Just(&b"\x16\x03\x01\x00\x28\x01\x00\x00\x24"[..]),
+        Just(&b"\x16\x03\x03\x00\x08\x02"[..]),
+        Just(&b"\x14\x03\x03\x00\x01\x01\x17\x03\x03\x00\x35"[..]),
+        Just(&b"\x17\x03\x03\x00\x20"[..]),
     ];
     let call = (
         any::<bool>(),
@@ -70,11 +74,12 @@ proptest! {
     }
 
     #[test]
-    fn any_cutting_of_any_bytes_opens_the_same(
+    fn any_cutting_of_any_bytes_that_are_not_tls_opens_the_same(
         calls in calls(),
         lengths in prop::collection::vec(0usize..60, 0..12),
     ) {
         let bytes: Vec<u8> = calls.into_iter().flat_map(|(_, bytes, _)| bytes).collect();
+        prop_assume!(!bytes.starts_with(&[0x16, 3]));
         let whole = Wire::default().reads(&bytes).openings;
         prop_assert_eq!(Wire::default().reads_cut(&bytes, &lengths), whole);
     }
