@@ -10,6 +10,7 @@ mod body;
 mod bytes;
 mod head;
 mod http1;
+mod http2;
 pub mod route;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ pub use self::answer::status;
 use self::{
     bytes::{Bytes, Held},
     http1::Http1,
+    http2::Http2,
     tls::Tls,
 };
 
@@ -136,6 +138,8 @@ pub enum Loss {
     Framing,
     /// An answer was written to a request that was not seen.
     Unseen,
+    /// HTTP/2: a frame began behind what was captured.
+    Http2Frames,
     /// TLS: a handshake ended behind what was captured.
     TlsHandshake,
     /// TLS: the server's first data was a ticket or an answer.
@@ -149,6 +153,7 @@ impl Loss {
             Loss::Uncaptured => "pipelined requests: some came behind the bytes that are looked at",
             Loss::Framing => "a request does not say clearly where it ends",
             Loss::Unseen => "an answer was written to a request that was not seen",
+            Loss::Http2Frames => "HTTP/2 frames: some came behind the bytes that are looked at",
             Loss::TlsHandshake => "a TLS handshake ended behind the bytes that are looked at",
             Loss::TlsTicket => "TLS data right after a handshake may have been a ticket or an answer",
         }
@@ -160,6 +165,8 @@ impl Loss {
 pub enum Protocol {
     /// HTTP/1.
     Http1,
+    /// HTTP/2 in the clear.
+    Http2,
     /// TLS, whatever is inside.
     Tls {
         /// The client offered HTTP/2, or may have: requests that overlap are not told apart.
@@ -186,6 +193,7 @@ enum State {
     /// The first bytes have not told the protocol yet.
     Begun(Held),
     Http1(Box<Http1>),
+    Http2(Box<Http2>),
     Tls(Box<Tls>),
     Upgraded,
 }
@@ -224,12 +232,18 @@ impl Wire {
             }
             State::Http1(http1) => {
                 let mut rest = None;
-                let answers = http1.sent(pieces, &mut rest);
+                let mut answers = http1.sent(pieces, &mut rest);
+                if let Some(rest) = rest {
+                    let mut http2 = Box::new(Http2::upgraded());
+                    http2.answer(rest, &mut answers);
+                    self.state = State::Http2(http2);
+                }
                 if answers.contains(&Answer::Upgraded) {
                     self.state = State::Upgraded;
                 }
                 answers
             }
+            State::Http2(http2) => http2.sent(pieces),
             State::Tls(tls) => tls.sent(pieces),
             State::Upgraded => Vec::new(),
         }
@@ -240,6 +254,7 @@ impl Wire {
         match &self.state {
             State::New | State::Begun(_) => None,
             State::Http1(http1) => http1.protocol(),
+            State::Http2(_) => Some(Protocol::Http2),
             State::Tls(tls) => Some(Protocol::Tls { may_multiplex: tls.may_multiplex() }),
             State::Upgraded => Some(Protocol::Upgraded),
         }
@@ -258,6 +273,7 @@ impl Wire {
                 }
             }
             State::Http1(http1) => http1.received(bytes, received),
+            State::Http2(http2) => http2.received(bytes, received),
             State::Tls(tls) => tls.received(bytes, received),
             State::Upgraded => {}
         }
@@ -275,6 +291,8 @@ impl Wire {
         match *first {
             [0x16, 3, ..] => State::Tls(Box::default()),
             [0x17, 3, ..] if self.adopted => State::Tls(Box::new(Tls::adopted())),
+            _ if first.starts_with(http2::PREFACE) => State::Http2(Box::new(Http2::new())),
+            _ if self.adopted && http2::begins_frame(first) => State::Http2(Box::new(Http2::adopted())),
             _ => self.http1(),
         }
     }
@@ -287,4 +305,5 @@ impl Wire {
 /// Whether bytes are too few to tell a protocol.
 fn is_short(bytes: &[u8]) -> bool {
     matches!(bytes, [0x16 | 0x17])
+        || (bytes.len() < http2::PREFACE.len() && http2::PREFACE.starts_with(bytes))
 }

@@ -4,6 +4,10 @@
 pub(super) const PROBER: &str = "kube-probe/";
 /// Segments of a path that a template keeps.
 const SEGMENTS_MAX: usize = 12;
+/// Longest path that may be a gRPC method's.
+const GRPC_PATH_MAX: usize = 200;
+/// Route of an HTTP/2 request whose path could not be read.
+pub const HTTP2: &str = "~http2";
 
 /// The template of a request target: no query, no matrix parameters, and `{id}` for what names one thing of many.
 pub fn template(target: &str) -> String {
@@ -39,6 +43,22 @@ fn is_id(segment: &str) -> bool {
         || bytes.len() > 40
         || bytes.contains(&b'@')
         || bytes.contains(&b'%')
+}
+
+/// Whether a path may be a gRPC method's, `/package.Service/Method`: such a path is its own template.
+pub(super) fn may_be_grpc(path: &str) -> bool {
+    let is_name = |name: &str| {
+        name.starts_with(|first: char| first.is_ascii_alphabetic())
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    };
+    let parts = path.strip_prefix('/').and_then(|path| path.split_once('/'));
+    path.len() <= GRPC_PATH_MAX
+        && parts.is_some_and(|(service, method)| service.split('.').all(is_name) && is_name(method))
+}
+
+/// Whether the route is that of a gRPC health check, as a kubelet's gRPC probe calls it.
+pub(super) fn is_health_check(route: &str) -> bool {
+    matches!(route, "/grpc.health.v1.Health/Check" | "/grpc.health.v1.Health/Watch")
 }
 
 /// Whether a Content-Type is that of server-sent events.

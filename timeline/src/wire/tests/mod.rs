@@ -1,10 +1,11 @@
 //! Conversations and what is told of them.
 
 mod http1;
+mod http2;
 mod properties;
 mod tls;
 
-use super::{Answer, Loss, Opening, Piece, Received, Wire};
+use super::{Answer, Loss, Opening, Piece, Received, Wire, route::HTTP2};
 
 pub(super) fn piece(captured: &[u8]) -> Piece<'_> {
     Piece { captured, len: u32::try_from(captured.len()).expect("a short piece") }
@@ -40,6 +41,33 @@ pub(super) fn undecided() -> Received {
 
 pub(super) fn continues() -> Received {
     Received { continues: true, ..Received::default() }
+}
+
+#[test]
+fn an_idle_connection_costs_little() {
+    assert!(size_of::<Wire>() <= 40);
+    assert!(
+        size_of::<crate::wire::http1::Http1>() <= 120,
+        "and what it holds of a head is gone with the head"
+    );
+}
+
+#[test]
+fn events_are_written_as_they_always_were() {
+    for (opening, expect) in [
+        (get("/a"), r#"{"request":{"method":"GET","route":"/a","prober":false}}"#),
+        (Opening::Unparsed, r#""unparsed""#),
+        (lost(Loss::Uncaptured), r#"{"lost":{"reason":"uncaptured"}}"#),
+    ] {
+        let json = serde_json::to_string(&opening).expect("JSON");
+        assert_eq!(json, expect);
+        assert_eq!(serde_json::from_str::<Opening>(&json).expect("an opening"), opening);
+    }
+    assert_eq!(serde_json::to_string(&begins(200)).expect("JSON"), r#"{"begins":{"status":200}}"#);
+    assert_eq!(
+        serde_json::from_str::<Answer>(r#"{"ends":{"stream":1}}"#).expect("an answer"),
+        Answer::Ends { stream: 1, reset: false }
+    );
 }
 
 impl Wire {

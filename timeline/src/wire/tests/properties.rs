@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::wire::http2::PREFACE;
 
 /// A client's side of an HTTP/1 connection, and how many requests it holds.
 fn conversation() -> impl Strategy<Value = (Vec<u8>, usize)> {
@@ -37,6 +38,14 @@ fn calls() -> impl Strategy<Value = Vec<(bool, Vec<u8>, u32)>> {
         Just(&b"POST / HTTP/1.1\r\nContent-Length: 300\r\nExpect: 100-continue\r\n\r\n"[..]),
         Just(&b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"[..]),
         Just(&b"HTTP/1.1 100 \r\n\r\n"[..]),
+        Just(PREFACE),
+        Just(&b"\0\0\x03\x01\x05\0\0\0\x01\x82\x84\xbe"[..]),
+        Just(&b"\0\0\x0a\x01\x2d\0\0\0\x03"[..]),
+        Just(&b"\0\0\x02\x09\x04\0\0\0\x03"[..]),
+        Just(&b"\0\0\x40\0\x01\0\0\0\x01"[..]),
+        Just(&b"\0\0\x04\x03\0\0\0\0\x01\0\0\0\0"[..]),
+        Just(&b"GET / HTTP/1.1\r\nUpgrade: h2c\r\n\r\n"[..]),
+        Just(&b"HTTP/1.1 101 \r\nUpgrade: h2c\r\n\r\n"[..]),
         Just(&b"\x16\x03\x01\x00\x28\x01\x00\x00\x24"[..]),
         Just(&b"\x16\x03\x03\x00\x08\x02"[..]),
         Just(&b"\x14\x03\x03\x00\x01\x01\x17\x03\x03\x00\x35"[..]),
@@ -74,27 +83,53 @@ proptest! {
     }
 
     #[test]
-    fn any_cutting_of_any_bytes_that_are_not_tls_opens_the_same(
+    fn any_cutting_of_any_bytes_of_http1_opens_the_same(
         calls in calls(),
         lengths in prop::collection::vec(0usize..60, 0..12),
     ) {
         let bytes: Vec<u8> = calls.into_iter().flat_map(|(_, bytes, _)| bytes).collect();
-        prop_assume!(!bytes.starts_with(&[0x16, 3]));
+        if bytes.starts_with(&[0x16, 3]) || bytes.starts_with(PREFACE) {
+            return Ok(());
+        }
         let whole = Wire::default().reads(&bytes).openings;
         prop_assert_eq!(Wire::default().reads_cut(&bytes, &lengths), whole);
     }
 
     #[test]
-    fn nothing_panics_grows_or_shows_what_was_said(calls in calls()) {
+    fn nothing_panics_or_shows_what_was_said(calls in calls()) {
         for mut wire in [Wire::default(), Wire::adopted()] {
             for (read, bytes, len) in &calls {
-                if *read {
-                    wire.received(cut(bytes, *len));
+                let bytes = [bytes, &b"hunter2"[..]].concat();
+                let piece = cut(&bytes, len.saturating_add(7));
+                let said = if *read {
+                    format!("{:?}", wire.received(piece))
                 } else {
-                    wire.sent(&[cut(bytes, *len)]);
-                }
+                    format!("{:?}", wire.sent(&[piece, piece]))
+                };
+                prop_assert!(!said.contains("hunter2"), "{said}");
             }
+            let said = format!("{wire:?}");
+            prop_assert!(!said.contains("hunter2"), "{said}");
         }
+    }
+
+    #[test]
+    fn any_cutting_of_streams_opens_the_same(
+        requests in prop::collection::vec(("[A-Z]{1,6}", "/[a-z/0-9]{0,20}", 0usize..50), 1..8),
+        lengths in prop::collection::vec(0usize..60, 0..12),
+    ) {
+        let mut client = super::http2::End::new();
+        let mut bytes = PREFACE.to_vec();
+        for (stream, (method, path, body)) in (1u32..).step_by(2).zip(&requests) {
+            bytes.extend(client.asks(stream, method, &format!("{path}?secret=hunter2")));
+            bytes.extend(super::http2::frame(0, 1, stream, &vec![0xda; *body]));
+        }
+        let mut wire = Wire::default();
+        let whole = wire.reads(&bytes).openings;
+        prop_assert_eq!(whole.len(), requests.len());
+        let said = format!("{whole:?} {wire:?}");
+        prop_assert!(!said.contains("hunter2"), "{said}");
+        prop_assert_eq!(Wire::default().reads_cut(&bytes, &lengths), whole);
     }
 
     #[test]
