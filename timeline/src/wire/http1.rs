@@ -91,6 +91,11 @@ impl Http1 {
         }
     }
 
+    /// Nothing was told yet.
+    pub fn is_blank(&self) -> bool {
+        self.protocol().is_none() && self.held.0.is_empty() && !self.answering
+    }
+
     pub fn received(&mut self, bytes: Bytes<'_>, received: &mut Received) {
         match self.phase {
             Phase::Skim { then: Then::Anything, answered: true } => self.phase = Phase::Head,

@@ -219,13 +219,14 @@ impl Wire {
         if pieces.iter().all(|piece| piece.len == 0) {
             return Vec::new();
         }
+        let first = pieces.first().map(|piece| piece.captured).unwrap_or_default();
+        self.look_again(first);
         match &mut self.state {
             State::New | State::Begun(_) => {
                 let held = self.take_held();
                 if held.0.is_empty() && !self.adopted {
                     return Vec::new();
                 }
-                let first = pieces.first().map(|piece| piece.captured).unwrap_or_default();
                 self.state = if held.0.is_empty() { self.state_of(first) } else { self.http1() };
                 self.read(Bytes::held(&held), &mut Received::default());
                 self.sent(pieces)
@@ -261,6 +262,7 @@ impl Wire {
     }
 
     fn read(&mut self, bytes: Bytes<'_>, received: &mut Received) {
+        self.look_again(bytes.captured);
         match &mut self.state {
             State::New | State::Begun(_) => {
                 let joined = self.take_held().and(bytes.captured);
@@ -276,6 +278,16 @@ impl Wire {
             State::Http2(http2) => http2.received(bytes, received),
             State::Tls(tls) => tls.received(bytes, received),
             State::Upgraded => {}
+        }
+    }
+
+    /// Bytes of an adopted connection that told nothing may have been the rest of a record or frame.
+    fn look_again(&mut self, first: &[u8]) {
+        if let State::Http1(http1) = &self.state
+            && self.adopted
+            && http1.is_blank()
+        {
+            self.state = self.state_of(first);
         }
     }
 

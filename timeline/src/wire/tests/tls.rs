@@ -249,17 +249,41 @@ fn what_the_client_offers() {
 }
 
 #[test]
+fn http2_inside_counts_no_housekeeping() {
+    let mut wire = greeted(&[OFFERS_BOTH, TAKES_TICKETS]);
+    let first = [change_cipher_spec(), data(53), data(86), data(120)].concat();
+    assert_eq!(reads(&mut wire, &first), opened([Opening::Handshake, Opening::Encrypted]));
+    assert_eq!(writes(&mut wire, &data(1200)), [Answer::Handshake], "a ticket");
+    assert_eq!(writes(&mut wire, &data(44)), [Answer::Handshake], "settings");
+    assert_eq!(writes(&mut wire, &data(26)), [], "settings acknowledged");
+    assert_eq!(reads(&mut wire, &data(26)), continues());
+    assert_eq!(writes(&mut wire, &data(300)), [BEGINS]);
+    for length in [26, 30, 34, 39] {
+        assert_eq!(
+            reads(&mut wire, &data(length)),
+            Received::default(),
+            "an acknowledgement, a window update, a ping"
+        );
+    }
+    assert_eq!(reads(&mut wire, &data(70)), asked());
+    assert_eq!(writes(&mut wire, &data(60)), [BEGINS]);
+}
+
+#[test]
 fn a_connection_that_was_there_before() {
     let mut wire = Wire::adopted();
     assert_eq!(writes(&mut wire, &data(100)), [Answer::Handshake], "nobody asked as far as is known");
     assert_eq!(reads(&mut wire, &data(100)), asked());
     assert_eq!(writes(&mut wire, &data(100)), [BEGINS]);
     assert_eq!(Wire::adopted().reads(data(100)), asked());
+    let mut wire = Wire::adopted();
+    assert_eq!(wire.reads([0xee; 100]), continues(), "the rest of a record");
+    assert_eq!(wire.reads(data(100)), asked());
 }
 
 #[test]
 fn any_cutting_of_the_records_opens_the_same() {
-    let bytes = [change_cipher_spec(), data(53), data(30), data(19), data(40)].concat();
+    let bytes = [change_cipher_spec(), data(53), data(60), data(19), data(44)].concat();
     for first in 0..bytes.len() {
         let mut wire = greeted(&[]);
         let mut openings = wire.reads_cut(&bytes, &[first, 1]);

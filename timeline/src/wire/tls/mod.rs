@@ -11,8 +11,14 @@ use super::{Answer, Loss, Opening, Piece, Received, bytes::Bytes};
 use hello::Hello;
 use record::{Kind, Records, Step};
 
-/// Up to this length a record holds no more than an alert or a key update (TLS 1.3), and in no version a request.
-const TRIFLE_MAX: u16 = 22;
+/// Longest record that is too short for anything but an alert or a key update (TLS 1.3).
+const ALERT_MAX: u16 = 22;
+/// Longest client record that opens no request: an HTTP/1.1 request has 27 bytes, and 16 are added at least.
+const NO_REQUEST_MAX: u16 = 41;
+/// Longest server record that begins no answer: a status line and an empty one are 17 bytes.
+const NO_ANSWER_MAX: u16 = 32;
+/// Longest record with the settings that a server of HTTP/2 may send before its first answer, with a window update.
+const SETTINGS_MAX: u16 = 82;
 /// Lengths of a record with TLS 1.3's Finished alone: SHA-256, SHA-384, and SHA-256 with a short tag.
 const FINISHED: [u16; 3] = [53, 69, 45];
 /// Longest handshake record behind a ChangeCipherSpec that is a Finished (TLS 1.2), and no second ClientHello.
@@ -101,8 +107,7 @@ impl Tls {
                 Step::Payload { bytes, .. } if self.client.kind == Kind::Handshake => self.hello.take(bytes),
                 // Of a record whose header an earlier read held.
                 Step::Payload { .. } => {
-                    received.continues |=
-                        rest && self.turn != Turn::Nobody && self.client.length > TRIFLE_MAX;
+                    received.continues |= rest && self.turn != Turn::Nobody && self.client.length > ALERT_MAX;
                 }
                 Step::Lost => {
                     self.hello.close();
@@ -144,12 +149,12 @@ impl Tls {
 
     fn client_data(&mut self, length: u16, received: &mut Received) {
         self.stage = Stage::Established;
-        if length <= TRIFLE_MAX {
+        if length <= ALERT_MAX || (self.turn != Turn::Client && length <= NO_REQUEST_MAX) {
             return;
         }
         if self.turn == Turn::Client {
             received.continues |= received.openings.is_empty();
-            if std::mem::take(&mut self.tickets.doubtful) {
+            if length > NO_REQUEST_MAX && std::mem::take(&mut self.tickets.doubtful) {
                 lost(Loss::TlsTicket, received);
             }
             return;
@@ -206,7 +211,7 @@ impl Tls {
     }
 
     fn server_data(&mut self, length: u16, alone: bool, answers: &mut Vec<Answer>) {
-        if length <= TRIFLE_MAX {
+        if length <= ALERT_MAX || (self.turn != Turn::Server && length <= NO_ANSWER_MAX) {
             return;
         }
         let ticket = match self.turn {
@@ -214,7 +219,7 @@ impl Tls {
                 self.tickets.length = Some(length);
                 true
             }
-            Turn::Client => self.is_ticket(length, alone),
+            Turn::Client => self.are_settings(length) || self.is_ticket(length, alone),
             Turn::Server => return self.more(answers),
         };
         if ticket {
@@ -223,6 +228,10 @@ impl Tls {
         self.tickets = Tickets { closed: true, ..Tickets::default() };
         self.turn = Turn::Server;
         answers.push(Answer::Begins { stream: None, status: None, streaming: false });
+    }
+
+    fn are_settings(&self, length: u16) -> bool {
+        length <= SETTINGS_MAX && !self.tickets.closed && self.hello.may_offer_http2()
     }
 
     fn is_ticket(&mut self, length: u16, alone: bool) -> bool {
