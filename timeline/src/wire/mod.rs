@@ -121,7 +121,8 @@ pub enum Answer {
     },
     /// What was undecided ([`Received::undecided`]) is decided by being answered.
     Opens(Opening),
-    /// From here on answers are not told apart, until they can be again.
+    /// From here on answers are not told apart, until they can be again. Streams of HTTP/2 that are open may have been
+    /// answered, and may have ended.
     Lost {
         /// Why.
         reason: Loss,

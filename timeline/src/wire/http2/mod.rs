@@ -105,9 +105,11 @@ impl Http2 {
             return;
         }
         self.latest = stream;
-        if self.unanswered.len() < UNANSWERED_MAX {
-            self.unanswered.push(stream);
+        // The oldest of so many was answered where nobody saw it.
+        if self.unanswered.len() == UNANSWERED_MAX {
+            self.unanswered.remove(0);
         }
+        self.unanswered.push(stream);
         let route = match path {
             Some(path) if headers.grpc => path,
             Some(path) => route::template(&path),

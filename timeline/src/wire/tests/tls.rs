@@ -140,9 +140,9 @@ fn tls_12() {
     assert_eq!(reads(&mut wire, &flight), shook());
     assert_eq!(writes(&mut wire, &change_cipher_spec()), [Answer::Handshake]);
     assert_eq!(writes(&mut wire, &handshake(0x77, 40)), [Answer::Handshake]);
-    for _ in 0..2 {
+    for length in [400, 68] {
         assert_eq!(reads(&mut wire, &data(53)), asked());
-        assert_eq!(writes(&mut wire, &data(400)), [BEGINS]);
+        assert_eq!(writes(&mut wire, &data(length)), [BEGINS]);
         assert_eq!(writes(&mut wire, &data(400)), [Answer::Continues]);
     }
     assert_eq!(reads(&mut wire, &handshake(0x55, 200)), shook(), "renegotiation");
@@ -254,7 +254,6 @@ fn http2_inside_counts_no_housekeeping() {
     let first = [change_cipher_spec(), data(53), data(86), data(120)].concat();
     assert_eq!(reads(&mut wire, &first), opened([Opening::Handshake, Opening::Encrypted]));
     assert_eq!(writes(&mut wire, &data(1200)), [Answer::Handshake], "a ticket");
-    assert_eq!(writes(&mut wire, &data(44)), [Answer::Handshake], "settings");
     assert_eq!(writes(&mut wire, &data(26)), [], "settings acknowledged");
     assert_eq!(reads(&mut wire, &data(26)), continues());
     assert_eq!(writes(&mut wire, &data(300)), [BEGINS]);

@@ -17,8 +17,6 @@ const ALERT_MAX: u16 = 22;
 const NO_REQUEST_MAX: u16 = 41;
 /// Longest server record that begins no answer: a status line and an empty one are 17 bytes.
 const NO_ANSWER_MAX: u16 = 32;
-/// Longest record with the settings that a server of HTTP/2 may send before its first answer, with a window update.
-const SETTINGS_MAX: u16 = 82;
 /// Lengths of a record with TLS 1.3's Finished alone: SHA-256, SHA-384, and SHA-256 with a short tag.
 const FINISHED: [u16; 3] = [53, 69, 45];
 /// Longest handshake record behind a ChangeCipherSpec that is a Finished (TLS 1.2), and no second ClientHello.
@@ -219,7 +217,7 @@ impl Tls {
                 self.tickets.length = Some(length);
                 true
             }
-            Turn::Client => self.are_settings(length) || self.is_ticket(length, alone),
+            Turn::Client => self.is_ticket(length, alone),
             Turn::Server => return self.more(answers),
         };
         if ticket {
@@ -228,10 +226,6 @@ impl Tls {
         self.tickets = Tickets { closed: true, ..Tickets::default() };
         self.turn = Turn::Server;
         answers.push(Answer::Begins { stream: None, status: None, streaming: false });
-    }
-
-    fn are_settings(&self, length: u16) -> bool {
-        length <= SETTINGS_MAX && !self.tickets.closed && self.hello.may_offer_http2()
     }
 
     fn is_ticket(&mut self, length: u16, alone: bool) -> bool {
