@@ -8,16 +8,25 @@
 
 /// Bytes of a thread's name in the kernel, NUL included (`TASK_COMM_LEN`, include/linux/sched.h).
 pub const COMM_LEN: usize = 16;
-/// First bytes of a request that are copied, for its request line and the prober's User-Agent.
-pub const REQUEST_CAPTURE: usize = 512;
-/// First bytes of an answer or of an outbound protocol that are copied, for the status or the protocol's greeting.
+/// First bytes of a request that are copied at most, for its request line and the prober's User-Agent, and for the
+/// heads of those that were sent behind it.
+pub const REQUEST_CAPTURE: usize = 4096;
+/// The same, when they are few: what nearly all reads need.
+pub const SHORT_CAPTURE: usize = 512;
+/// First bytes of an answer's continuation or of an outbound protocol that are copied.
 pub const OPENING_CAPTURE: usize = 32;
+/// Parts of one write of HTTP/2 frames that are looked at, as `struct iovec`s.
+pub const PARTS: usize = 8;
+/// First bytes of each such part that are copied.
+pub const PART_CAPTURE: usize = 256;
 /// Bytes of a poller's array that are copied: 85 `struct epoll_event`s on x86-64, 64 on arm64, 128 `struct pollfd`s.
 pub const READY_CAPTURE: usize = 1024;
 /// Syscall numbers that the dispatch table covers; both x86-64 and arm64 stay below.
 pub const SYSCALLS: usize = 512;
-/// CPU time of a thread is reported at most once in this span.
-pub const CPU_SPAN_NS: u64 = 100_000_000;
+/// A thread that leaves a CPU tells its account when it has not for so long.
+pub const ACCOUNT_SPAN_NS: u64 = 5_000_000;
+/// A thread that was off its CPU for so long tells its account when it next leaves one.
+pub const ACCOUNT_OFF_NS: u64 = 1_000_000;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident = $value:literal => $record:ty),+ $(,)?) => {
@@ -53,8 +62,8 @@ kinds! {
     JvmSeen = 1 => JvmSeen,
     /// A thread of a followed process took a name.
     ThreadNamed = 2 => ThreadNamed,
-    /// CPU that a thread of a followed process used.
-    ThreadCpu = 3 => ThreadCpu,
+    /// What a thread of a followed process has spent its time on; it leaves its CPU.
+    ThreadAccount = 3 => ThreadAccount,
     /// The last thread of a process that was seen to be a JVM has exited.
     ProcessExited = 4 => ProcessExited,
     /// A process that was seen to be a JVM runs another program now.
@@ -73,9 +82,9 @@ kinds! {
     Accepted = 11 => Accepted,
     /// A poller returned with one fd, an accepted connection that has data.
     Ready = 12 => Head,
-    /// Bytes were read from a followed socket, with the first of them.
+    /// Bytes were read from an accepted connection, with the first of them.
     Received = 13 => Received,
-    /// Bytes were written to a followed socket, with the first of them.
+    /// Bytes were written to an accepted connection, with the first of them.
     Sent = 14 => Sent,
     /// The fd of a followed socket is closed.
     Closed = 15 => Head,
@@ -83,6 +92,20 @@ kinds! {
     EpollReady = 16 => ReadyMany,
     /// poll() returned of several fds: `struct pollfd`s.
     PollReady = 17 => ReadyMany,
+    /// A client's handshake with a port of a followed process is done; the socket waits to be accepted.
+    Handshake = 18 => TcpState,
+    /// [`Kind::Received`] with more of them.
+    ReceivedLong = 19 => ReceivedLong,
+    /// [`Kind::Sent`] of an answer's head, with more of them.
+    SentHead = 20 => SentHead,
+    /// [`Kind::Sent`] of HTTP/2 frames, with the first bytes of each part.
+    SentParts = 21 => SentParts,
+    /// The first bytes since the peer's last were written to an outbound connection.
+    Asked = 22 => Sent,
+    /// The first bytes since this side's last were read from an outbound connection.
+    Answered = 23 => Sent,
+    /// The process set up an io_uring: what it does through it is not seen.
+    IoUring = 24 => Head,
 }
 
 /// Start of every record.
@@ -125,18 +148,66 @@ pub struct ThreadNamed {
     pub comm: [u8; COMM_LEN],
 }
 
-/// See [`Kind::ThreadCpu`]; the span ends at the head's instant.
+/// Why a thread is off its CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Cause {
+    /// It is not: it could run, and waits for a CPU.
+    Runnable = 0,
+    /// The peer of an outbound socket.
+    Socket = 1,
+    /// The client of an accepted connection.
+    Client = 2,
+    /// Events of many fds, or a connection to accept.
+    Poll = 3,
+    /// I/O, as the kernel counts it (`task_struct.in_iowait`).
+    Disk = 4,
+    /// A futex, a sleep, a lock on the memory map.
+    Lock = 5,
+    /// Anything else.
+    Other = 6,
+}
+
+/// Causes that a thread waits for.
+pub const CAUSES: usize = 6;
+
+/// What a thread has spent its time on since it was first accounted. All but the CPU time add up to the time since
+/// then, less the time that it ran.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+pub struct Account {
+    /// Begin.
+    pub since_ns: u64,
+    /// Time on a CPU (`se.sum_exec_runtime`) until the thread last left one.
+    pub cpu_ns: u64,
+    /// Time runnable, waiting for a CPU.
+    pub run_queue_ns: u64,
+    /// Time runnable, while the cgroup had used up its CPU bandwidth.
+    pub throttled_ns: u64,
+    /// Time off a CPU by [`Cause`], without [`Cause::Runnable`].
+    pub waits_ns: [u64; CAUSES],
+    /// Begin of the last time off a CPU that is over; 0 when there was none.
+    pub off_ns: u64,
+    /// Its end.
+    pub on_ns: u64,
+    /// The part of it that the thread was runnable.
+    pub off_run_queue_ns: u64,
+    /// The part of it that the thread was runnable and throttled.
+    pub off_throttled_ns: u64,
+    /// Its [`Cause`].
+    pub off_cause: u32,
+    /// The [`Cause`] for which the thread leaves its CPU now, in a record that says so; meaningless in others.
+    pub leaving: u32,
+}
+
+/// See [`Kind::ThreadAccount`].
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct ThreadCpu {
+pub struct ThreadAccount {
     /// Start.
     pub head: Head,
-    /// Begin of the span.
-    pub start_ns: u64,
-    /// Time on a CPU in the span.
-    pub cpu_ns: u64,
-    /// Time runnable, waiting for a CPU, in the span; 0 as well when the kernel does not account it.
-    pub run_queue_ns: u64,
+    /// Up to the head's instant.
+    pub account: Account,
 }
 
 /// See [`Kind::ProcessExited`].
@@ -151,7 +222,7 @@ pub struct ProcessExited {
     pub pad: u32,
 }
 
-/// See [`Kind::Listening`] and the three kinds after it.
+/// See [`Kind::Listening`], the three kinds after it, and [`Kind::Handshake`].
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct TcpState {
@@ -165,15 +236,16 @@ pub struct TcpState {
     pub local_port: u16,
     /// Host byte order.
     pub peer_port: u16,
-    /// Zero.
-    pub pad: u16,
+    /// errno that ended the connection, 0 when an end closed it.
+    pub error: u16,
     /// An IPv4 address stands in the first four bytes.
     pub local_addr: [u8; 16],
     /// An IPv4 address stands in the first four bytes.
     pub peer_addr: [u8; 16],
 }
 
-/// A socket address as the process passed it: `sockaddr_in` or `sockaddr_in6`, zero when there was none.
+/// A socket address as the process passed it: `sockaddr_in`, `sockaddr_in6` or the begin of a `sockaddr_un`, zero when
+/// there was none.
 pub type SockAddr = [u8; 28];
 
 /// See [`Kind::Connected`].
@@ -200,32 +272,52 @@ pub struct Accepted {
     pub peer: SockAddr,
 }
 
-/// See [`Kind::Received`].
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct Received {
-    /// Start.
-    pub head: Head,
-    /// Bytes read; 0 at the end of the stream.
-    pub bytes: u32,
-    /// How many of `data` are valid.
-    pub captured: u32,
-    /// The first bytes since the socket was last written to.
-    pub data: [u8; REQUEST_CAPTURE],
+macro_rules! received {
+    ($($(#[$doc:meta])* $name:ident[$capture:expr])+) => {
+        $($(#[$doc])*
+        #[derive(Clone, Copy)]
+        #[repr(C)]
+        pub struct $name {
+            /// Start.
+            pub head: Head,
+            /// Bytes read; 0 at the end of the stream.
+            pub bytes: u32,
+            /// How many of `data` are valid.
+            pub captured: u32,
+            /// Of the thread, on its CPU.
+            pub account: Account,
+            /// The first bytes.
+            pub data: [u8; $capture],
+        })+
+    };
+}
+received! {
+    /// See [`Kind::Received`].
+    Received[SHORT_CAPTURE]
+    /// See [`Kind::ReceivedLong`].
+    ReceivedLong[REQUEST_CAPTURE]
+    /// See [`Kind::Sent`], [`Kind::Asked`] and [`Kind::Answered`].
+    Sent[OPENING_CAPTURE]
+    /// See [`Kind::SentHead`].
+    SentHead[SHORT_CAPTURE]
 }
 
-/// See [`Kind::Sent`].
+/// See [`Kind::SentParts`].
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Sent {
+pub struct SentParts {
     /// Start.
     pub head: Head,
     /// Bytes written.
     pub bytes: u32,
-    /// How many of `data` are valid.
-    pub captured: u32,
-    /// The first bytes since the socket was last read from.
-    pub data: [u8; OPENING_CAPTURE],
+    /// Parts; more than [`PARTS`] when some have no place in `lengths`.
+    pub parts: u32,
+    /// Of the thread, on its CPU.
+    pub account: Account,
+    /// Bytes of each part.
+    pub lengths: [u32; PARTS],
+    /// The first bytes of each part.
+    pub data: [[u8; PART_CAPTURE]; PARTS],
 }
 
 /// See [`Kind::EpollReady`] and [`Kind::PollReady`].
@@ -245,13 +337,17 @@ pub struct ReadyMany {
 const _: () = assert!(size_of::<Head>() == 24);
 const _: () = assert!(size_of::<JvmSeen>() == 56);
 const _: () = assert!(size_of::<ThreadNamed>() == 40);
-const _: () = assert!(size_of::<ThreadCpu>() == 48);
+const _: () = assert!(size_of::<Account>() == 120);
+const _: () = assert!(size_of::<ThreadAccount>() == 144);
 const _: () = assert!(size_of::<ProcessExited>() == 32);
 const _: () = assert!(size_of::<TcpState>() == 72);
 const _: () = assert!(size_of::<Connected>() == 56);
 const _: () = assert!(size_of::<Accepted>() == 56);
-const _: () = assert!(size_of::<Received>() == 544);
-const _: () = assert!(size_of::<Sent>() == 64);
+const _: () = assert!(size_of::<Received>() == 664);
+const _: () = assert!(size_of::<ReceivedLong>() == 4248);
+const _: () = assert!(size_of::<Sent>() == 184);
+const _: () = assert!(size_of::<SentHead>() == 664);
+const _: () = assert!(size_of::<SentParts>() == 2232);
 const _: () = assert!(size_of::<ReadyMany>() == 1056);
 
 /// Bits of [`Process::flags`].
@@ -280,22 +376,24 @@ pub struct Process {
     pub pad: u32,
 }
 
-/// Value of the map `THREADS`, by tid: what was already reported of a thread.
+/// Value of the map `THREADS`, by tid.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub struct Thread {
-    /// Begin of the span that is not reported yet.
-    pub start_ns: u64,
-    /// When the thread last left a CPU.
-    pub off_ns: u64,
-    /// `se.sum_exec_runtime` at the begin of the span.
+    /// Up to when the thread last left a CPU, and the time off before it last ran.
+    pub account: Account,
+    /// `se.sum_exec_runtime` at the begin of the account.
     pub cpu_base_ns: u64,
-    /// `se.sum_exec_runtime` when the thread last left a CPU.
-    pub cpu_ns: u64,
-    /// `sched_info.run_delay` at the begin of the span.
-    pub run_queue_base_ns: u64,
-    /// `sched_info.run_delay` when the thread last left a CPU.
-    pub run_queue_ns: u64,
+    /// `sched_info.run_delay`, as far as it is in the account.
+    pub run_delay_ns: u64,
+    /// When the thread left its CPU, until that time off is in the account; else 0.
+    pub left_ns: u64,
+    /// When the thread last got a CPU.
+    pub arrived_ns: u64,
+    /// When the account was last told.
+    pub told_ns: u64,
+    /// How long the thread's cgroups had been throttled when it left its CPU.
+    pub throttled_base_ns: u64,
     /// Process id.
     pub tgid: u32,
     /// 1 once the thread has begun to exit.
@@ -316,8 +414,20 @@ pub struct SocketKey {
 pub mod role {
     /// accept() returned it.
     pub const ACCEPTED: u32 = 1;
-    /// connect() was called on it; silent once its first answer was read.
+    /// connect() was called on it.
     pub const OUTBOUND: u32 = 2;
+}
+
+/// Values of [`Socket::speech`]: how much of what is said on an accepted connection is copied.
+pub mod speech {
+    /// Nothing was said yet.
+    pub const NONE: u32 = 0;
+    /// The first bytes since it was last written to.
+    pub const PLAIN: u32 = 1;
+    /// TLS: the first bytes of each read, for the records' headers.
+    pub const RECORDS: u32 = 2;
+    /// HTTP/2, or what an upgrade led to: the first bytes of each read and of each part of a write.
+    pub const FRAMES: u32 = 3;
 }
 
 /// Value of the map `SOCKETS`: TCP connections of followed processes.
@@ -330,6 +440,18 @@ pub struct Socket {
     pub captured: u32,
     /// 1 while the last operation was a write.
     pub written: u32,
+    /// See [`speech`].
+    pub speech: u32,
+}
+
+/// Key of the map `LISTENERS`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct ListenerKey {
+    /// Address of the network namespace's `struct net`.
+    pub net: u64,
+    /// Port.
+    pub port: u32,
     /// Zero.
     pub pad: u32,
 }
@@ -371,6 +493,8 @@ counters! {
     SocketsFull = "sockets_full",
     /// Connects that found no room in `CONNECTS`.
     ConnectsFull = "connects_full",
+    /// Ports that found no room in `LISTENERS`.
+    ListenersFull = "listeners_full",
     /// Returns of a poller with more fds than a record holds.
     ReadyCut = "ready_cut",
 }
@@ -405,6 +529,12 @@ pub enum Op {
     Dup = 11,
     /// close, at its entry: after it another thread may have the fd.
     Close = 12,
+    /// futex and sleeps, and what takes the lock of the memory map: only as a place to wait in.
+    Lock = 13,
+    /// sendfile: the first argument is the socket.
+    SendFile = 14,
+    /// io_uring_setup.
+    IoUring = 15,
 }
 
 /// Byte offsets in the running kernel's structures, from its BTF; the global `OFFSETS`.
@@ -419,6 +549,20 @@ pub struct Offsets {
     pub task_cpu: u32,
     /// `task_struct.sched_info.run_delay`; 0 when the kernel does not account it.
     pub task_run_delay: u32,
+    /// `task_struct.__state`, `state` before Linux 5.14.
+    pub task_state: u32,
+    /// The byte of `task_struct.in_iowait`.
+    pub task_iowait: u32,
+    /// Its bit there.
+    pub task_iowait_mask: u32,
+    /// `task_struct.sched_task_group`; 0 when the kernel does not limit CPU bandwidth.
+    pub task_group: u32,
+    /// `task_group.parent`.
+    pub group_parent: u32,
+    /// `task_group.cfs_bandwidth.throttled_time`.
+    pub group_throttled: u32,
+    /// 1 when the kernel has the helper `bpf_task_pt_regs` (Linux 5.15).
+    pub has_task_regs: u32,
     /// `task_struct.exit_code`.
     pub task_exit_code: u32,
     /// `task_struct.signal`.
@@ -427,6 +571,8 @@ pub struct Offsets {
     pub signal_live: u32,
     /// `sock.__sk_common.skc_family`.
     pub sock_family: u32,
+    /// `sock.__sk_common.skc_net.net`.
+    pub sock_net: u32,
     /// `sock.__sk_common.skc_num`, the local port.
     pub sock_local_port: u32,
     /// `sock.__sk_common.skc_dport`.
@@ -441,6 +587,8 @@ pub struct Offsets {
     pub sock_peer_v6: u32,
     /// `sock.sk_protocol`.
     pub sock_protocol: u32,
+    /// `sock.sk_err`.
+    pub sock_error: u32,
     /// `pt_regs`: the syscall's number.
     pub regs_nr: u32,
     /// `pt_regs`: the syscall's first three arguments, still there at its exit.
@@ -452,8 +600,9 @@ pub struct Offsets {
 }
 
 const _: () = assert!(size_of::<Process>() == 40);
-const _: () = assert!(size_of::<Thread>() == 56);
+const _: () = assert!(size_of::<Thread>() == 176);
 const _: () = assert!(size_of::<SocketKey>() == 8);
 const _: () = assert!(size_of::<Socket>() == 16);
+const _: () = assert!(size_of::<ListenerKey>() == 16);
 const _: () = assert!(size_of::<Connect>() == 8);
-const _: () = assert!(size_of::<Offsets>() == 84);
+const _: () = assert!(size_of::<Offsets>() == 120);

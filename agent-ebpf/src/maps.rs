@@ -1,6 +1,6 @@
 //! Every map with its bound, and the globals that the agent sets before it loads the probes.
 
-use agent_ebpf::{Connect, Counter, Offsets, Op, Process, SYSCALLS, Socket, SocketKey, Thread};
+use agent_ebpf::{Connect, Counter, ListenerKey, Offsets, Op, Process, SYSCALLS, Socket, SocketKey, Thread};
 use aya_ebpf::{
     macros::map,
     maps::{HashMap, PerCpuArray, RingBuf},
@@ -29,6 +29,10 @@ pub static SOCKETS: HashMap<SocketKey, Socket> = HashMap::with_max_entries(16384
 #[map]
 pub static CONNECTS: HashMap<u64, Connect> = HashMap::with_max_entries(4096, 0);
 
+/// Ports of followed processes, with the process.
+#[map]
+pub static LISTENERS: HashMap<ListenerKey, u32> = HashMap::with_max_entries(1024, 0);
+
 /// What was made and what found no room, by [`Counter`].
 #[map]
 pub static COUNTERS: PerCpuArray<u64> = PerCpuArray::with_max_entries(Counter::ALL.len() as u32, 0);
@@ -40,10 +44,18 @@ pub static OFFSETS: Offsets = Offsets {
     task_tgid: 0,
     task_cpu: 0,
     task_run_delay: 0,
+    task_state: 0,
+    task_iowait: 0,
+    task_iowait_mask: 0,
+    task_group: 0,
+    group_parent: 0,
+    group_throttled: 0,
+    has_task_regs: 0,
     task_exit_code: 0,
     task_signal: 0,
     signal_live: 0,
     sock_family: 0,
+    sock_net: 0,
     sock_local_port: 0,
     sock_peer_port: 0,
     sock_local_v4: 0,
@@ -51,6 +63,7 @@ pub static OFFSETS: Offsets = Offsets {
     sock_local_v6: 0,
     sock_peer_v6: 0,
     sock_protocol: 0,
+    sock_error: 0,
     regs_nr: 0,
     regs_arg: [0; 3],
     epoll_event_size: 0,

@@ -16,6 +16,15 @@ struct File {
     /// Prefixes of thread names, asked before the built-in table.
     thread_class: Vec<Rule>,
     observation: Observation,
+    probe: Probe,
+}
+
+/// How probes are known beside the kubelet's User-Agent.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Probe {
+    /// Paths that nobody else asks for.
+    paths: Vec<String>,
 }
 
 /// When observation of a JVM ends that does not become steady: `10m`, `1h`.
@@ -87,6 +96,7 @@ pub fn settings(path: Option<&Path>) -> Result<Settings, ConfigError> {
             after_first_request_ns: nanoseconds(file.observation.after_first_request, after_first_request_ns),
             after_exec_ns: nanoseconds(file.observation.after_exec, after_exec_ns),
         },
+        probe_paths: file.probe.paths,
     })
 }
 
@@ -100,10 +110,12 @@ mod tests {
         let path = dir.path().join("agent.toml");
         fs::write(
             &path,
-            "[[thread_class]]\nprefix = \"acme-io-\"\nclass = \"poller\"\n[observation]\nafter_exec = \"2h\"\n",
+            "[[thread_class]]\nprefix = \"acme-io-\"\nclass = \"poller\"\n[observation]\nafter_exec = \"2h\"\n\
+             [probe]\npaths = [\"/healthz\"]\n",
         )
         .unwrap();
-        let limits = settings(Some(&path)).unwrap().limits;
+        let Settings { limits, probe_paths, .. } = settings(Some(&path)).unwrap();
+        assert_eq!(probe_paths, ["/healthz"]);
         assert_eq!(limits.after_exec_ns, 7_200_000_000_000);
         assert_eq!(limits.after_first_request_ns, Limits::default().after_first_request_ns);
         fs::write(&path, "[observation]\nafter_exec = \"soon\"\n").unwrap();

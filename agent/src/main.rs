@@ -141,9 +141,12 @@ fn report(output: Output, timelines: &[proto::v1::Timeline]) -> anyhow::Result<(
     if timelines.is_empty() {
         print(std::io::stderr(), "jcold-agent: no JVM seen")?;
     }
+    let style = render::Style::of(std::io::stderr().is_terminal(), |name| std::env::var_os(name));
     for timeline in timelines {
         match output {
-            Output::Table => print(std::io::stderr(), &format!("\n{}", render::describe(timeline)))?,
+            Output::Table => {
+                print(std::io::stderr(), &format!("\n{}", render::describe_with(timeline, style)))?;
+            }
             Output::Json => print(std::io::stdout(), &serde_json::to_string_pretty(&timeline.to_json())?)?,
         }
     }

@@ -80,7 +80,7 @@ fn maps() -> Outcome {
     match Probes::load() {
         Ok((probes, maps, _)) => {
             let text = format!("{} KiB", maps.memory_bytes() / 1024);
-            if probes.accounts_run_queue() {
+            if probes.measures().run_queue {
                 Outcome::Good(text)
             } else {
                 Outcome::Reduced(format!(

@@ -36,7 +36,7 @@ impl Kernel {
                 continue; // A real JVM that starts meanwhile.
             }
             self.delivered += 1;
-            if !matches!(record, Record::ThreadCpu(_)) {
+            if !matches!(record, Record::ThreadAccount(_)) {
                 records.push(record);
             }
         }
@@ -52,19 +52,25 @@ fn kind(record: &Record) -> Kind {
     match record {
         Record::JvmSeen(r) => Kind::try_from(r.head.kind),
         Record::ThreadNamed(r) => Kind::try_from(r.head.kind),
-        Record::ThreadCpu(r) => Kind::try_from(r.head.kind),
+        Record::ThreadAccount(r) => Kind::try_from(r.head.kind),
         Record::ProcessExited(r) => Kind::try_from(r.head.kind),
-        Record::Listening(r) | Record::Connecting(r) | Record::Established(r) | Record::Disconnected(r) => {
-            Kind::try_from(r.head.kind)
-        }
+        Record::Listening(r)
+        | Record::Handshake(r)
+        | Record::Connecting(r)
+        | Record::Established(r)
+        | Record::Disconnected(r) => Kind::try_from(r.head.kind),
         Record::Connected(r) => Kind::try_from(r.head.kind),
         Record::Accepted(r) => Kind::try_from(r.head.kind),
         Record::Received(r) => Kind::try_from(r.head.kind),
-        Record::Sent(r) => Kind::try_from(r.head.kind),
+        Record::ReceivedLong(r) => Kind::try_from(r.head.kind),
+        Record::Sent(r) | Record::Asked(r) | Record::Answered(r) => Kind::try_from(r.head.kind),
+        Record::SentHead(r) => Kind::try_from(r.head.kind),
+        Record::SentParts(r) => Kind::try_from(r.head.kind),
         Record::EpollReady(r) | Record::PollReady(r) => Kind::try_from(r.head.kind),
-        Record::ProcessReplaced(head) | Record::Ready(head) | Record::Closed(head) => {
-            Kind::try_from(head.kind)
-        }
+        Record::ProcessReplaced(head)
+        | Record::Ready(head)
+        | Record::Closed(head)
+        | Record::IoUring(head) => Kind::try_from(head.kind),
     }
     .expect("it was decoded from one")
 }
@@ -102,14 +108,17 @@ fn every_record_is_made_once_and_accounted_for() {
     let mut client = TcpStream::connect(address).unwrap();
     let (mut server, _) = listener.accept().unwrap();
     let kinds = kernel.kinds();
-    assert_eq!(kinds, [Kind::Connecting, Kind::Established, Kind::Connected, Kind::Accepted]);
+    assert_eq!(
+        kinds,
+        [Kind::Connecting, Kind::Established, Kind::Handshake, Kind::Connected, Kind::Accepted]
+    );
 
     client.write_all(REQUEST).unwrap();
     poll_for_data(server.as_raw_fd());
     let mut buffer = [0; 4096];
     assert_eq!(server.read(&mut buffer).unwrap(), REQUEST.len());
     let records = kernel.records();
-    let [Record::Sent(sent), Record::Ready(ready), Record::Received(received)] = records.as_slice() else {
+    let [Record::Asked(sent), Record::Ready(ready), Record::Received(received)] = records.as_slice() else {
         panic!("{:?}", records.iter().map(kind).collect::<Vec<_>>())
     };
     assert_eq!((sent.head.fd, ready.fd), (client.as_raw_fd(), server.as_raw_fd()));
@@ -121,21 +130,27 @@ fn every_record_is_made_once_and_accounted_for() {
     client.read_exact(&mut buffer[..ANSWER.len() + 4]).unwrap();
     client.write_all(REQUEST).unwrap();
     let records = kernel.records();
-    let [Record::Sent(answer), Record::Sent(more), Record::Received(_)] = records.as_slice() else {
+    let [Record::SentHead(answer), Record::Sent(more), Record::Answered(_), Record::Asked(_)] =
+        records.as_slice()
+    else {
         panic!("{:?}", records.iter().map(kind).collect::<Vec<_>>())
     };
-    assert_eq!(&answer.data[..answer.captured as usize], &ANSWER[..32]);
-    assert_eq!((more.bytes, more.captured), (4, 0), "only the first bytes after a read are captured");
+    assert_eq!(&answer.data[..answer.captured as usize], ANSWER);
+    assert_eq!((more.bytes, &more.data[..more.captured as usize]), (4, &b"more"[..]));
 
     // Nothing past the first bytes of a request is ever copied.
-    client.write_all(&[b'x'; 2000]).unwrap();
-    server.read_exact(&mut buffer[..REQUEST.len() + 2000]).unwrap();
-    let captured: usize = kernel
+    client.write_all(&[b'x'; 6000]).unwrap();
+    server.read_exact(&mut vec![0; REQUEST.len() + 6000]).unwrap();
+    let captured: u32 = kernel
         .records()
         .iter()
-        .map(|record| if let Record::Received(r) = record { r.captured as usize } else { 0 })
+        .map(|record| match record {
+            Record::Received(r) => r.captured,
+            Record::ReceivedLong(r) => r.captured,
+            _ => 0,
+        })
         .sum();
-    assert_eq!(captured, REQUEST_CAPTURE);
+    assert_eq!(captured as usize, REQUEST_CAPTURE);
 
     let pipe = std::io::pipe().unwrap();
     drop(pipe);

@@ -33,6 +33,17 @@ pub(crate) struct Span {
     pub end_ns: u64,
     pub cpu_ns: u64,
     pub run_queue_ns: u64,
+    pub throttled_ns: u64,
+}
+
+/// What is shared out of a span: CPU, run queue, throttled.
+type Parts = [u64; 3];
+
+/// Which of these the kernel accounts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Accounted {
+    pub run_queue: bool,
+    pub throttling: bool,
 }
 
 /// A phase that has begun; instants since exec.
@@ -48,6 +59,7 @@ pub(crate) struct PhaseSpan {
 struct Booked {
     cpu_ns: ByClass,
     run_queue_ns: u64,
+    throttled_ns: u64,
     requests: u64,
     latencies_ns: Vec<u64>,
 }
@@ -72,6 +84,7 @@ impl Cpu {
                 *cpu_ns = phase.cpu_ns.get(class.as_str()).copied().unwrap_or(0);
             }
             booked.run_queue_ns = phase.run_queue_ns.unwrap_or(0);
+            booked.throttled_ns = phase.throttled_ns.unwrap_or(0);
             booked.requests = phase.requests;
         }
     }
@@ -114,43 +127,41 @@ impl Cpu {
         // to the first open one, so that sums hold.
         let start_ns = span.start_ns.max(self.closed_ns);
         let end_ns = span.end_ns.max(start_ns);
-        let mut rest = (span.cpu_ns, span.run_queue_ns);
+        let mut rest = span.parts();
         let mut at = start_ns;
         loop {
             let (begin, length) = interval_of(at);
             let until = (begin + length).min(end_ns);
             let last = until >= end_ns;
             let part = if last { rest } else { share(span, until - at, end_ns - start_ns, rest) };
-            let booked = self.intervals.entry(begin).or_default();
-            booked.cpu_ns[class as usize] += part.0;
-            booked.run_queue_ns += part.1;
+            self.intervals.entry(begin).or_default().add(class, part);
             if last {
                 break;
             }
-            rest = (rest.0 - part.0, rest.1 - part.1);
+            rest = less(rest, part);
             at = until;
         }
     }
 
     /// Takes the intervals that have closed; all of them when `now_ns` is `None`.
-    pub fn close_intervals(&mut self, now_ns: Option<u64>, run_queue: bool) -> Vec<v1::Interval> {
+    pub fn close_intervals(&mut self, now_ns: Option<u64>, accounted: Accounted) -> Vec<v1::Interval> {
         let horizon = now_ns.map(|now| interval_of(now.saturating_sub(SETTLE_NS + SPAN_NS)).0);
         let open = horizon.map_or_else(BTreeMap::new, |horizon| self.intervals.split_off(&horizon));
         let closed = std::mem::replace(&mut self.intervals, open);
         self.closed_ns = self.closed_ns.max(horizon.unwrap_or(0));
-        closed.iter().map(|(&begin, booked)| interval(begin, booked, run_queue)).collect()
+        closed.iter().map(|(&begin, booked)| interval(begin, booked, accounted)).collect()
     }
 
     /// The intervals that are still open.
-    pub fn open_intervals(&self, run_queue: bool) -> Vec<v1::Interval> {
-        self.intervals.iter().map(|(&begin, booked)| interval(begin, booked, run_queue)).collect()
+    pub fn open_intervals(&self, accounted: Accounted) -> Vec<v1::Interval> {
+        self.intervals.iter().map(|(&begin, booked)| interval(begin, booked, accounted)).collect()
     }
 
     /// The phases that have ended, with what waits booked as it looks now.
     pub fn phases(
         &self,
         spans: &[PhaseSpan],
-        run_queue: bool,
+        accounted: Accounted,
         class: impl Fn(u32) -> ThreadClass,
     ) -> Vec<v1::Phase> {
         let mut booked = self.phases.clone();
@@ -166,9 +177,9 @@ impl Cpu {
                     since_exec_ns: phase.start_ns,
                     length_ns: end_ns - phase.start_ns,
                     cpu_ns: by_class(&booked.cpu_ns),
-                    run_queue_ns: run_queue.then_some(booked.run_queue_ns),
+                    run_queue_ns: accounted.run_queue.then_some(booked.run_queue_ns),
                     requests: booked.requests,
-                    ..v1::Phase::default()
+                    throttled_ns: accounted.throttling.then_some(booked.throttled_ns),
                 }
             })
             .collect()
@@ -177,7 +188,7 @@ impl Cpu {
 
 fn book_phases(booked: &mut BTreeMap<i32, Booked>, span: &Span, class: ThreadClass, phases: &[PhaseSpan]) {
     let length = span.end_ns.saturating_sub(span.start_ns);
-    let mut rest = (span.cpu_ns, span.run_queue_ns);
+    let mut rest = span.parts();
     for phase in phases {
         let from = span.start_ns.max(phase.start_ns);
         let until = phase.end_ns.map_or(span.end_ns, |end| span.end_ns.min(end));
@@ -186,23 +197,43 @@ fn book_phases(booked: &mut BTreeMap<i32, Booked>, span: &Span, class: ThreadCla
             continue;
         }
         let part = if reaches_end { rest } else { share(span, until - from, length, rest) };
-        let entry = booked.entry(phase.kind.into()).or_default();
-        entry.cpu_ns[class as usize] += part.0;
-        entry.run_queue_ns += part.1;
-        rest = (rest.0 - part.0, rest.1 - part.1);
+        booked.entry(phase.kind.into()).or_default().add(class, part);
+        rest = less(rest, part);
         if reaches_end {
             return;
         }
     }
 }
 
-/// The part of a span's CPU and run-queue time that falls on `part_ns` of `whole_ns`, at most what is left of it.
-fn share(span: &Span, part_ns: u64, whole_ns: u64, rest: (u64, u64)) -> (u64, u64) {
-    let of = |value: u64| {
-        let exact = u128::from(value) * u128::from(part_ns) / u128::from(whole_ns.max(1));
-        u64::try_from(exact).unwrap_or(value)
-    };
-    (of(span.cpu_ns).min(rest.0), of(span.run_queue_ns).min(rest.1))
+impl Span {
+    fn parts(&self) -> Parts {
+        [self.cpu_ns, self.run_queue_ns, self.throttled_ns]
+    }
+}
+
+impl Booked {
+    fn add(&mut self, class: ThreadClass, [cpu_ns, run_queue_ns, throttled_ns]: Parts) {
+        self.cpu_ns[class as usize] += cpu_ns;
+        self.run_queue_ns += run_queue_ns;
+        self.throttled_ns += throttled_ns;
+    }
+}
+
+/// What of a span falls on `part_ns` of `whole_ns`, at most what is left of it.
+fn share(span: &Span, part_ns: u64, whole_ns: u64, rest: Parts) -> Parts {
+    let mut parts = span.parts();
+    for (value, left) in parts.iter_mut().zip(rest) {
+        let exact = u128::from(*value) * u128::from(part_ns) / u128::from(whole_ns.max(1));
+        *value = u64::try_from(exact).unwrap_or(*value).min(left);
+    }
+    parts
+}
+
+fn less(mut rest: Parts, part: Parts) -> Parts {
+    for (left, taken) in rest.iter_mut().zip(part) {
+        *left -= taken;
+    }
+    rest
 }
 
 /// Begin and length of the interval that an instant falls into.
@@ -211,12 +242,13 @@ fn interval_of(at_ns: u64) -> (u64, u64) {
     (at_ns - at_ns % length, length)
 }
 
-fn interval(begin: u64, booked: &Booked, run_queue: bool) -> v1::Interval {
+fn interval(begin: u64, booked: &Booked, accounted: Accounted) -> v1::Interval {
     v1::Interval {
         since_exec_ns: begin,
         length_ns: interval_of(begin).1,
         cpu_ns: by_class(&booked.cpu_ns),
-        run_queue_ns: run_queue.then_some(booked.run_queue_ns),
+        run_queue_ns: accounted.run_queue.then_some(booked.run_queue_ns),
+        throttled_ns: accounted.throttling.then_some(booked.throttled_ns),
         requests: booked.requests,
         latency_p50_ns: median(&booked.latencies_ns),
         latency_max_ns: booked.latencies_ns.iter().max().copied(),
@@ -250,23 +282,26 @@ mod tests {
             }).collect();
             let mut cpu = Cpu::default();
             let mut intervals = Vec::new();
-            let (mut cpu_ns, mut run_queue_ns) = (0, 0);
+            let accounted = Accounted { run_queue: true, throttling: true };
+            let (mut cpu_ns, mut run_queue_ns, mut throttled_ns) = (0, 0, 0);
             for &(start_ns, length, used, waited) in &spans {
-                cpu.add(Span { tid: 1, start_ns, end_ns: start_ns + length, cpu_ns: used, run_queue_ns: waited.into() });
+                cpu.add(Span { tid: 1, start_ns, end_ns: start_ns + length, cpu_ns: used, run_queue_ns: waited.into(), throttled_ns: used / 3 });
                 cpu_ns += used;
                 run_queue_ns += u64::from(waited);
+                throttled_ns += used / 3;
             }
             let class = |_| ThreadClass::JitC1;
             for tick in ticks {
                 cpu.settle(Some(tick), &phases, class);
-                intervals.extend(cpu.close_intervals(Some(tick), true));
+                intervals.extend(cpu.close_intervals(Some(tick), accounted));
             }
             cpu.settle(None, &phases, class);
-            intervals.extend(cpu.close_intervals(None, true));
+            intervals.extend(cpu.close_intervals(None, accounted));
             let total = |maps: &mut dyn Iterator<Item = u64>| maps.sum::<u64>();
             prop_assert_eq!(total(&mut intervals.iter().flat_map(|i| i.cpu_ns.values().copied())), cpu_ns);
             prop_assert_eq!(total(&mut intervals.iter().filter_map(|i| i.run_queue_ns)), run_queue_ns);
-            let phases = cpu.phases(&phases, true, class);
+            prop_assert_eq!(total(&mut intervals.iter().filter_map(|i| i.throttled_ns)), throttled_ns);
+            let phases = cpu.phases(&phases, accounted, class);
             prop_assert_eq!(total(&mut phases.iter().flat_map(|p| p.cpu_ns.values().copied())), cpu_ns);
             prop_assert_eq!(total(&mut phases.iter().filter_map(|p| p.run_queue_ns)), run_queue_ns);
         }

@@ -6,7 +6,10 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::wire::{Answer, Opening};
+
 /// The first line of a recording, and what a timeline starts from.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, each a field of the recording")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Start {
@@ -26,6 +29,12 @@ pub struct Start {
     pub hot_ns: Option<u64>,
     /// The kernel accounts the time that threads wait for a CPU.
     pub run_queue: bool,
+    /// The kernel limits the CPU bandwidth of cgroups, and accounts for how long it kept them off.
+    pub throttling: bool,
+    /// The kernel tells in which syscall a thread waits.
+    pub waits: bool,
+    /// The process has a network namespace of its own, not the node's.
+    pub own_network: bool,
     /// The process.
     pub jvm: StartJvm,
     /// Its container, if it has one.
@@ -86,14 +95,13 @@ pub enum What {
         /// As the kernel keeps it, at most 15 bytes.
         name: String,
     },
-    /// The thread used CPU in a span that ends at the event's instant.
-    ThreadCpu {
-        /// Begin of the span.
-        start_ns: u64,
-        /// Time on a CPU.
-        cpu_ns: u64,
-        /// Time runnable, waiting for a CPU.
-        run_queue_ns: u64,
+    /// What the thread has spent its time on.
+    ThreadAccount {
+        /// Up to the event's instant.
+        account: Account,
+        /// Why it leaves its CPU at that instant; absent when it goes on running.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        leaving: Option<Cause>,
     },
     /// A TCP port is open.
     Listening {
@@ -118,6 +126,9 @@ pub enum What {
     Disconnected {
         /// Tells sockets apart.
         socket: u64,
+        /// errno, unless an end closed it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        errno: Option<i32>,
     },
     /// `connect()` returned.
     Connected {
@@ -126,23 +137,45 @@ pub enum What {
         /// errno, unless it succeeded or goes on in the background.
         errno: Option<i32>,
     },
+    /// A client's handshake with a port of the process is done.
+    Handshake {
+        /// This end.
+        local: SocketAddr,
+        /// The client.
+        peer: SocketAddr,
+    },
     /// A connection was accepted.
     Accepted {
         /// Its fd.
         fd: i32,
         /// The other end, when the process asked for it.
         peer: Option<SocketAddr>,
+        /// It is one of a Unix socket, and nothing on it is seen.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unix: bool,
     },
     /// A connection that was accepted before the process was followed.
     Adopted {
         /// Its fd.
         fd: i32,
     },
-    /// The peer of an outbound connection sent its first bytes.
+    /// This side begins a turn of an outbound conversation.
+    Asked {
+        /// The socket's fd.
+        fd: i32,
+        /// Protocol, when its bytes tell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        service: Option<Service>,
+        /// They belong to the protocol's own handshake.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        setup: bool,
+    },
+    /// The peer begins its turn of an outbound conversation.
     Answered {
         /// The socket's fd.
         fd: i32,
-        /// Protocol, when they tell.
+        /// Protocol, when its bytes tell.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         service: Option<Service>,
     },
     /// A poller returned: the accepted connection has data.
@@ -150,34 +183,38 @@ pub enum What {
         /// Its fd.
         fd: i32,
     },
-    /// Bytes were read.
+    /// Bytes were read from an accepted connection.
     Received {
-        /// The socket's fd.
+        /// Its fd.
         fd: i32,
         /// How many; 0 at the end of the stream.
         bytes: u32,
-        /// What they open, once that is known.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        opening: Option<Opening>,
+        /// What they open.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        openings: Vec<Opening>,
+        /// Some of them belong to a request that an earlier read opened.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        continues: bool,
+        /// The last of them open something that only later ones, or an answer, will tell.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        undecided: bool,
     },
-    /// Bytes were written.
+    /// Bytes were written to an accepted connection.
     Sent {
-        /// The socket's fd.
+        /// Its fd.
         fd: i32,
         /// How many.
         bytes: u32,
-        /// Status code, when they open an HTTP answer.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        status: Option<u16>,
-        /// Protocol, when they open an outbound conversation.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        service: Option<Service>,
+        /// What they are of the answers.
+        answers: Vec<Answer>,
     },
     /// The socket is closed.
     Closed {
         /// Its fd.
         fd: i32,
     },
+    /// The process set up an io_uring; what it does through it is not seen.
+    IoUring,
     /// The process has ended.
     Exited {
         /// Status as wait(2) encodes it; absent when another program took its place.
@@ -192,28 +229,89 @@ pub enum What {
     },
 }
 
-/// What the first bytes on a connection, or after an answer, open.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Why a thread is off its CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Opening {
-    /// An HTTP/1 request.
-    Request {
-        /// Method.
-        method: String,
-        /// Path template.
-        route: String,
-        /// The User-Agent is a kubelet's prober.
-        prober: bool,
-        /// The next request came with it.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        pipelined: bool,
-    },
-    /// Not a request line that can be read.
-    Unparsed,
-    /// A TLS handshake.
-    Tls,
-    /// The preface of HTTP/2.
-    Http2,
+pub enum Cause {
+    /// It is not: it could run, and waits for a CPU.
+    Runnable,
+    /// The peer of an outbound socket.
+    Socket,
+    /// The client of an accepted connection.
+    Client,
+    /// Events of many fds, or a connection to accept.
+    Poll,
+    /// I/O of a file or a page.
+    Disk,
+    /// A futex, a sleep, the memory map's lock.
+    Lock,
+    /// Anything else.
+    Other,
+}
+
+/// What a thread has spent its time on since it was first accounted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Account {
+    /// Begin.
+    pub since_ns: u64,
+    /// Time on a CPU, until the thread last left one.
+    pub cpu_ns: u64,
+    /// What kept it off.
+    pub off: Offs,
+    /// Its last time off a CPU that is over, which `off` contains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<LastOff>,
+}
+
+/// Time off a CPU, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Offs {
+    /// See [`Cause::Runnable`], less what follows.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub run_queue_ns: u64,
+    /// Runnable, while the cgroup had used up its CPU bandwidth.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub throttled_ns: u64,
+    /// See [`Cause::Socket`].
+    #[serde(skip_serializing_if = "is_zero")]
+    pub socket_ns: u64,
+    /// See [`Cause::Client`].
+    #[serde(skip_serializing_if = "is_zero")]
+    pub client_ns: u64,
+    /// See [`Cause::Poll`].
+    #[serde(skip_serializing_if = "is_zero")]
+    pub poll_ns: u64,
+    /// See [`Cause::Disk`].
+    #[serde(skip_serializing_if = "is_zero")]
+    pub disk_ns: u64,
+    /// See [`Cause::Lock`].
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lock_ns: u64,
+    /// See [`Cause::Other`].
+    #[serde(skip_serializing_if = "is_zero")]
+    pub other_ns: u64,
+}
+
+/// One time off a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastOff {
+    /// Begin.
+    pub off_ns: u64,
+    /// End.
+    pub on_ns: u64,
+    /// The part of it that the thread was runnable.
+    pub run_queue_ns: u64,
+    /// The part of it that it was runnable and throttled.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub throttled_ns: u64,
+    /// Why.
+    pub cause: Cause,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
 }
 
 /// Protocol of an outbound connection.
@@ -226,6 +324,10 @@ pub enum Service {
     Mysql,
     /// Redis.
     Redis,
+    /// Kafka.
+    Kafka,
+    /// DNS over TCP.
+    Dns,
     /// HTTP/1 or the preface of HTTP/2.
     Http,
     /// TLS, whatever is inside.
@@ -241,6 +343,8 @@ impl Service {
             Service::Postgresql => "postgresql",
             Service::Mysql => "mysql",
             Service::Redis => "redis",
+            Service::Kafka => "kafka",
+            Service::Dns => "dns",
             Service::Http => "http",
             Service::Tls => "tls",
             Service::Unknown => "unknown",

@@ -3,12 +3,13 @@
 //! Nothing here knows a clock, a file or a socket, and nothing fails: what is missing becomes a noted gap.
 #![forbid(unsafe_code)]
 
+mod accounts;
 mod builder;
 mod class;
 mod cpu;
 mod event;
-pub mod http;
 mod inbound;
+mod ledger;
 mod milestones;
 mod outbound;
 pub mod recording;
@@ -20,6 +21,6 @@ pub mod wire;
 
 pub use builder::{Builder, Counts, Settings};
 pub use class::{ThreadClass, ThreadClasses};
-pub use event::{Event, Opening, Service, Start, StartJvm, StartPod, What};
+pub use event::{Account, Cause, Event, LastOff, Offs, Service, Start, StartJvm, StartPod, What};
 pub use requests::{OTHER, UNPARSED};
 pub use steady::Limits;

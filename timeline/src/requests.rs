@@ -15,6 +15,8 @@ const KEPT_OF_ROUTE: u64 = 20;
 const ROUTES_MAX: usize = 100;
 /// Route of a request whose line could not be read.
 pub const UNPARSED: &str = "~unparsed";
+/// Route of a request inside TLS.
+pub const TLS: &str = "~tls";
 /// Route of requests past the limit of routes.
 pub const OTHER: &str = "~other";
 /// Longest latency that the histograms tell apart.
@@ -44,6 +46,8 @@ pub(crate) struct Requests {
     user: u64,
     counts: v1::RequestCounts,
     kept: Vec<v1::Request>,
+    /// Paths that only probes ask for.
+    probe_paths: Vec<String>,
     /// Requests before these were not seen, so nobody knows which was the first.
     late: bool,
 }
@@ -65,8 +69,9 @@ struct RouteStats {
 }
 
 impl Requests {
-    pub fn new(late: bool) -> Self {
+    pub fn new(late: bool, probe_paths: Vec<String>) -> Self {
         Self {
+            probe_paths,
             routes: Vec::new(),
             by_name: HashMap::new(),
             user: 0,
@@ -98,17 +103,15 @@ impl Requests {
         self.kept.clone_from(&known.requests);
     }
 
-    /// Gives a request its number. `line` is its method and route, when they could be read.
-    pub fn admit(&mut self, line: Option<(&str, &str)>, sender: Sender) -> Admitted {
+    /// Gives a request its number.
+    pub fn admit(&mut self, method: Option<&str>, route: &str, sender: Sender) -> Admitted {
+        let prober = sender.prober || self.probe_paths.iter().any(|path| path == route);
         let class = match sender {
-            Sender { prober: true, .. } => v1::RequestClass::Probe,
+            _ if prober => v1::RequestClass::Probe,
             Sender { itself: true, .. } => v1::RequestClass::SelfWarmup,
             _ => v1::RequestClass::User,
         };
-        let route = match line {
-            Some((method, route)) => self.route(Some(method), route),
-            None => self.route(None, UNPARSED),
-        };
+        let route = self.route(method, route);
         let stats = &mut self.routes[route];
         stats.first_class.get_or_insert(class);
         if class == v1::RequestClass::User {
@@ -150,8 +153,9 @@ impl Requests {
     /// Books a request that has ended; `since_exec_ns` turns an instant into one since exec.
     pub fn end(&mut self, ended: &Ended, thread: &str, since_exec_ns: impl Fn(u64) -> u64) -> v1::Request {
         let stats = &mut self.routes[ended.admitted.route];
-        let wait_ns = ended.read_ns.saturating_sub(ended.ready_ns);
-        let service_ns = ended.end_ns.saturating_sub(ended.read_ns);
+        let (begin_ns, read_ns) = (ended.ready_ns(), ended.read().at_ns);
+        let wait_ns = read_ns.saturating_sub(begin_ns);
+        let service_ns = ended.end_ns.saturating_sub(read_ns);
         let is_user = ended.admitted.class == v1::RequestClass::User;
         let request = v1::Request {
             ordinal: ended.admitted.ordinal,
@@ -160,12 +164,15 @@ impl Requests {
             method: stats.method.clone(),
             route: stats.route.clone(),
             status: ended.status.map(u32::from),
-            since_exec_ns: since_exec_ns(ended.ready_ns),
+            since_exec_ns: since_exec_ns(begin_ns),
             wait_ns,
             service_ns,
             latency_ns: wait_ns + service_ns,
             thread: thread.to_owned(),
             connection_ordinal: ended.connection_ordinal,
+            accept_wait_ns: ended.accept_wait_ns,
+            streaming: ended.streaming,
+            protocol: ended.protocol.to_owned(),
             ..v1::Request::default()
         };
         match ended.admitted.class {
@@ -180,11 +187,17 @@ impl Requests {
             let ordinal = if self.late { u64::MAX } else { ended.admitted.route_ordinal };
             stats.observe(ordinal, request.latency_ns);
         }
-        let early = is_user && ended.admitted.ordinal.is_some_and(|ordinal| ordinal <= KEPT);
-        if early || ended.admitted.route_ordinal <= KEPT_OF_ROUTE {
-            self.kept.push(request.clone());
-        }
         request
+    }
+
+    /// Whether a request is one of those that are kept one by one.
+    pub fn is_kept(admitted: &Admitted) -> bool {
+        admitted.ordinal.is_some_and(|ordinal| ordinal <= KEPT) || admitted.route_ordinal <= KEPT_OF_ROUTE
+    }
+
+    /// Keeps a request of which everything is known.
+    pub fn keep(&mut self, request: v1::Request) {
+        self.kept.push(request);
     }
 
     /// The requests that are kept, in the order in which they ended.

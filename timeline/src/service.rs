@@ -11,8 +11,25 @@ pub fn of_sent(opening: &[u8]) -> Option<Service> {
         }
         [0x16, 0x03, ..] => Some(Service::Tls),
         [b'*', b'1'..=b'9', ..] => Some(Service::Redis),
+        // ApiVersions, request version 0 to 4, the first request of every client since 0.10: length, key 18, version
+        // (Kafka, protocol guide).
+        [0, 0, _, _, 0, 18, 0, 0..=4, ..] => Some(Service::Kafka),
         _ if HTTP.iter().any(|method| opening.starts_with(method)) => Some(Service::Http),
         _ => None,
+    }
+}
+
+/// Whether what this process sent belongs to the protocol's own handshake, before the first command.
+pub fn is_setup(service: Service, opening: &[u8]) -> bool {
+    match (service, opening) {
+        // StartupMessage, SSLRequest and GSSENCRequest have no type byte; `p` is every answer to an authentication
+        // request (PostgreSQL, message formats). Inside TLS nothing more is told apart.
+        (Service::Postgresql, [0 | b'p', ..]) | (Service::Postgresql | Service::Tls, [0x14 | 0x16, ..]) => {
+            true
+        }
+        // A command begins a new sequence (MySQL, packet header).
+        (Service::Mysql, [_, _, _, sequence, ..]) => *sequence != 0,
+        _ => false,
     }
 }
 
@@ -33,6 +50,8 @@ pub fn of_port(port: u16) -> Service {
         6379 => Service::Redis,
         80 | 8080 => Service::Http,
         443 | 8443 => Service::Tls,
+        53 => Service::Dns,
+        9092 => Service::Kafka,
         _ => Service::Unknown,
     }
 }
@@ -49,6 +68,7 @@ mod tests {
             (b"*1\r\n$4\r\nPING\r\n", Some(Service::Redis)),
             (b"GET /stub HTTP/1.1\r\n", Some(Service::Http)),
             (&[0x16, 3, 1, 0, 5], Some(Service::Tls)),
+            (&[0, 0, 0, 0x34, 0, 18, 0, 3, 0, 0, 0, 0], Some(Service::Kafka)),
             (&[1, 2, 3], None),
             (b"", None),
         ] {

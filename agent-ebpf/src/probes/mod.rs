@@ -1,5 +1,6 @@
 //! The hooks, a family a file.
 
+mod account;
 mod process;
 mod sched;
 mod sockets;

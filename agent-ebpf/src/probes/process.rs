@@ -2,7 +2,8 @@
 //! makes a record.
 
 use agent_ebpf::{
-    COMM_LEN, Counter, Head, JvmSeen, Kind, Process, ProcessExited, Thread, ThreadNamed, process,
+    Account, COMM_LEN, Cause, Counter, Head, JvmSeen, Kind, Process, ProcessExited, Thread, ThreadNamed,
+    process,
 };
 use aya_ebpf::{
     cty::c_void, helpers::bpf_probe_read_kernel_str_bytes, macros::btf_tracepoint,
@@ -93,7 +94,9 @@ pub fn task_newtask(ctx: BtfTracePointContext) -> i32 {
         unsafe { (field::<u32>(task, offset!(task_tgid)), field::<u32>(task, offset!(task_pid))) };
     let Some(process) = followed(tgid) else { return 0 };
     let now = now_ns();
-    let thread = Thread { tgid, start_ns: now, off_ns: now, ..Thread::default() };
+    // It is runnable from its birth on.
+    let account = Account { since_ns: now, leaving: Cause::Runnable as u32, ..Account::default() };
+    let thread = Thread { account, left_ns: now, told_ns: now, tgid, ..Thread::default() };
     if THREADS.insert(tid, thread, 0).is_err() {
         refused(process, Counter::ThreadsFull);
     }

@@ -1,12 +1,9 @@
-//! Hot: CPU and run-queue time of each thread of a followed process.
-//!
-//! The scheduler accounts both itself (`se.sum_exec_runtime`, `sched_info.run_delay`: what /proc/PID/schedstat
-//! shows), so one look at a thread that leaves the CPU is enough: no hook on wake-ups, none on arrival.
+//! Hot: the account of each thread of a followed process, at its switches.
 
-use agent_ebpf::{CPU_SPAN_NS, Head, Kind, Thread, ThreadCpu};
+use agent_ebpf::{ACCOUNT_OFF_NS, ACCOUNT_SPAN_NS, Head, Kind, ThreadAccount};
 use aya_ebpf::{cty::c_void, macros::btf_tracepoint, programs::BtfTracePointContext};
 
-use super::field;
+use super::{account, field};
 use crate::{
     emit::{Wake, emit, followed, now_ns},
     maps::{THREADS, offset},
@@ -16,54 +13,38 @@ use crate::{
 /// after `update_curr` has charged `prev`.
 #[btf_tracepoint(function = "sched_switch")]
 pub fn sched_switch(ctx: BtfTracePointContext) -> i32 {
-    let task: *const c_void = ctx.arg(1);
-    // SAFETY: a task_struct and its offset.
-    let tid = unsafe { field::<u32>(task, offset!(task_pid)) };
+    let (prev, next): (*const c_void, *const c_void) = (ctx.arg(1), ctx.arg(2));
+    // SAFETY: task_structs and an offset.
+    let (tid, next) =
+        unsafe { (field::<u32>(prev, offset!(task_pid)), field::<u32>(next, offset!(task_pid))) };
+    account::arrived(next);
     let Some(thread) = THREADS.get_ptr_mut(tid) else { return 0 };
     // SAFETY: a thread leaves one CPU at a time, so nobody else writes its entry; it stays valid until the program
     // ends.
     let thread = unsafe { &mut *thread };
-    // SAFETY: a task_struct and its offsets.
-    let (cpu_ns, run_queue_ns) = unsafe {
-        let delay = offset!(task_run_delay);
-        (field::<u64>(task, offset!(task_cpu)), if delay == 0 { 0 } else { field::<u64>(task, delay) })
-    };
     let now = now_ns();
-
-    // This slice began where the time since the last one was neither run nor waited.
-    let used = cpu_ns.wrapping_sub(thread.cpu_ns) + run_queue_ns.wrapping_sub(thread.run_queue_ns);
-    let begin = now.saturating_sub(used).max(thread.off_ns);
-    if begin.saturating_sub(thread.start_ns) >= CPU_SPAN_NS {
-        report(tid, thread, thread.off_ns);
-        thread.start_ns = begin;
-        thread.cpu_base_ns = thread.cpu_ns;
-        thread.run_queue_base_ns = thread.run_queue_ns;
+    // SAFETY: a task_struct, of the thread that has run until now.
+    unsafe {
+        account::settle(thread, prev);
+        thread.account.cpu_ns = field::<u64>(prev, offset!(task_cpu)).wrapping_sub(thread.cpu_base_ns);
+        thread.account.leaving = account::cause(prev, thread.tgid, ctx.arg::<u64>(0) & 1 != 0) as u32;
+        thread.throttled_base_ns = account::throttled_ns(prev);
     }
-    thread.cpu_ns = cpu_ns;
-    thread.run_queue_ns = run_queue_ns;
-    thread.off_ns = now;
-    if thread.exiting != 0 || now.saturating_sub(thread.start_ns) >= CPU_SPAN_NS {
-        report(tid, thread, now);
-        thread.start_ns = now;
-        thread.cpu_base_ns = cpu_ns;
-        thread.run_queue_base_ns = run_queue_ns;
+    thread.left_ns = now;
+    let tgid = thread.tgid;
+    let account = &thread.account;
+    let was_off = account.off_ns >= thread.told_ns && account.on_ns - account.off_ns >= ACCOUNT_OFF_NS;
+    if thread.exiting != 0 || was_off || now - thread.told_ns >= ACCOUNT_SPAN_NS {
+        thread.told_ns = now;
+        if let Some(process) = followed(tgid) {
+            let head = Head { kind: Kind::ThreadAccount as u32, tgid, tid, fd: -1, at_ns: now };
+            emit::<ThreadAccount>(process, head, Wake::Later, |record| {
+                record.write(ThreadAccount { head, account: thread.account });
+            });
+        }
     }
     if thread.exiting != 0 {
         let _ = THREADS.remove(tid);
     }
     0
-}
-
-#[inline(always)]
-fn report(tid: u32, thread: &Thread, end_ns: u64) {
-    let cpu_ns = thread.cpu_ns.wrapping_sub(thread.cpu_base_ns);
-    let run_queue_ns = thread.run_queue_ns.wrapping_sub(thread.run_queue_base_ns);
-    if cpu_ns == 0 && run_queue_ns == 0 {
-        return;
-    }
-    let Some(process) = followed(thread.tgid) else { return };
-    let head = Head { kind: Kind::ThreadCpu as u32, tgid: thread.tgid, tid, fd: -1, at_ns: end_ns };
-    emit::<ThreadCpu>(process, head, Wake::Later, |record| {
-        record.write(ThreadCpu { head, start_ns: thread.start_ns, cpu_ns, run_queue_ns });
-    });
 }

@@ -2,11 +2,13 @@
 //! is left after one look-up.
 
 use agent_ebpf::{
-    Accepted, Connected, Counter, Head, Kind, OPENING_CAPTURE, Process, READY_CAPTURE, REQUEST_CAPTURE,
-    ReadyMany, Received, Sent, SockAddr, Socket, SocketKey, role,
+    Accepted, Connected, Counter, Head, Kind, PART_CAPTURE, PARTS, Process, READY_CAPTURE, REQUEST_CAPTURE,
+    ReadyMany, Received, ReceivedLong, SHORT_CAPTURE, Sent, SentHead, SentParts, SockAddr, Socket, SocketKey,
+    role, speech,
 };
 use aya_ebpf::helpers::{bpf_probe_read_user, generated::bpf_probe_read_user as read_user_raw};
 
+use super::account;
 use crate::{
     emit::{Wake, current, emit, followed, head, refused},
     maps::{SOCKETS, offset},
@@ -14,32 +16,47 @@ use crate::{
 
 const EINPROGRESS: i64 = -115;
 const AF_UNSPEC: u16 = 0;
+const AF_UNIX: u16 = 1;
 const AF_INET: u16 = 2;
 const AF_INET6: u16 = 10;
 /// EPOLLIN and POLLIN.
 const IN: u32 = 1;
 
 /// Where a syscall's data is, in user memory.
+#[derive(Clone, Copy)]
 pub enum Buffer {
+    /// Nowhere: it comes from a file.
+    Nothing,
     /// Address of the bytes.
     Plain(u64),
-    /// Address of an array of `struct iovec`, the first of which is looked at.
-    Vector(u64),
+    /// Address of an array of `struct iovec`, and how many there are.
+    Vector(u64, u64),
     /// Address of a `struct msghdr`.
     Message(u64),
 }
 
 impl Buffer {
+    /// Address and number of the `struct iovec`s.
+    #[inline(always)]
+    fn parts(self) -> (u64, u64) {
+        match self {
+            Buffer::Nothing | Buffer::Plain(_) => (0, 0),
+            Buffer::Vector(vector, count) => (vector, count),
+            // msg_iov and msg_iovlen stand behind msg_name and msg_namelen (include/linux/socket.h).
+            Buffer::Message(message) => {
+                (user::<u64>(message + 16).unwrap_or(0), user::<u64>(message + 24).unwrap_or(0))
+            }
+        }
+    }
+
     /// Address of the first bytes.
     #[inline(always)]
     fn address(self) -> u64 {
-        let vector = match self {
-            Buffer::Plain(address) => return address,
-            Buffer::Vector(vector) => vector,
-            // msg_iov stands behind msg_name and msg_namelen (include/linux/socket.h).
-            Buffer::Message(message) => user::<u64>(message + 16).unwrap_or(0),
-        };
-        user::<u64>(vector).unwrap_or(0)
+        match self {
+            Buffer::Nothing => 0,
+            Buffer::Plain(address) => address,
+            Buffer::Vector(..) | Buffer::Message(_) => user::<u64>(self.parts().0).unwrap_or(0),
+        }
     }
 }
 
@@ -61,12 +78,12 @@ pub fn accepted(listen_fd: i32, ret: i64, address: u64) {
     }
     let Some(process) = followed(tgid) else { return };
     let peer = user::<SockAddr>(address).unwrap_or_default();
-    if !matches!(family(&peer), AF_INET | AF_INET6 | AF_UNSPEC) {
+    if !matches!(family(&peer), AF_INET | AF_INET6 | AF_UNIX | AF_UNSPEC) {
         return;
     }
     let fd = ret as i32;
     let socket = Socket { role: role::ACCEPTED, ..Socket::default() };
-    if SOCKETS.insert(SocketKey { tgid, fd }, socket, 0).is_err() {
+    if family(&peer) != AF_UNIX && SOCKETS.insert(SocketKey { tgid, fd }, socket, 0).is_err() {
         refused(process, Counter::SocketsFull);
         return;
     }
@@ -118,25 +135,73 @@ pub fn received(fd: i32, ret: i64, buffer: Buffer) {
     }
     let Some(process) = followed(tgid) else { return };
     if socket.role == role::OUTBOUND {
-        // The first answer is all that is wanted of an outbound connection.
-        if socket.captured != 0 {
-            return;
+        // A peer may speak first.
+        if ret > 0 && (socket.written != 0 || socket.captured == 0) {
+            (socket.written, socket.captured) = (0, 1);
+            opening(process, Kind::Answered, fd, ret, buffer);
         }
-    } else if socket.written != 0 {
-        socket.written = 0;
-        socket.captured = 0;
+        return;
     }
-    let room = (REQUEST_CAPTURE as u32).saturating_sub(socket.captured);
-    let wanted = if socket.role == role::OUTBOUND { OPENING_CAPTURE as u32 } else { room };
-    let captured = (ret as u32).min(wanted);
-    socket.captured += captured;
+    if socket.speech == speech::NONE && ret > 0 {
+        socket.speech = speech_of(buffer.address());
+    }
+    if socket.written != 0 {
+        (socket.written, socket.captured) = (0, 0);
+    }
+    let room = match socket.speech {
+        speech::RECORDS => SHORT_CAPTURE as u32,
+        speech::FRAMES => REQUEST_CAPTURE as u32,
+        _ => (REQUEST_CAPTURE as u32).saturating_sub(socket.captured),
+    };
+    let captured = (ret as u32).min(room);
+    socket.captured = socket.captured.saturating_add(captured);
+    if captured > SHORT_CAPTURE as u32 {
+        let head = head(Kind::ReceivedLong, fd);
+        emit::<ReceivedLong>(process, head, Wake::Later, |record| {
+            let record = record.as_mut_ptr();
+            // SAFETY: memory of the record.
+            unsafe {
+                (*record).bytes = ret as u32;
+                (*record).account = account::current(head.tid);
+                (*record).captured = copy(&raw mut (*record).data, captured, buffer.address());
+            }
+        });
+        return;
+    }
     let head = head(Kind::Received, fd);
     emit::<Received>(process, head, Wake::Later, |record| {
         let record = record.as_mut_ptr();
         // SAFETY: memory of the record.
         unsafe {
             (*record).bytes = ret as u32;
-            (*record).captured = copy(&raw mut (*record).data, captured, buffer);
+            (*record).account = account::current(head.tid);
+            (*record).captured = copy(&raw mut (*record).data, captured, buffer.address());
+        }
+    });
+}
+
+/// What a client speaks, by its first bytes: a TLS handshake's record header (RFC 8446, section 5.1), or the preface
+/// of HTTP/2 (RFC 9113, section 3.4).
+#[inline(always)]
+fn speech_of(address: u64) -> u32 {
+    match user::<[u8; 4]>(address) {
+        Some([0x16, 3, ..]) => speech::RECORDS,
+        Some([b'P', b'R', b'I', b' ']) => speech::FRAMES,
+        _ => speech::PLAIN,
+    }
+}
+
+/// The first bytes of a turn of an outbound conversation, or of a write that opens no answer.
+#[inline(always)]
+fn opening(process: &Process, kind: Kind, fd: i32, ret: i64, buffer: Buffer) {
+    let head = head(kind, fd);
+    emit::<Sent>(process, head, Wake::Later, |record| {
+        let record = record.as_mut_ptr();
+        // SAFETY: memory of the record.
+        unsafe {
+            (*record).bytes = ret as u32;
+            (*record).account = account::current(head.tid);
+            (*record).captured = copy(&raw mut (*record).data, ret as u32, buffer.address());
         }
     });
 }
@@ -155,28 +220,85 @@ pub fn sent(fd: i32, ret: i64, buffer: Buffer) {
     }
     let Some(process) = followed(tgid) else { return };
     socket.written = 1;
-    let captured = if first { (ret as u32).min(OPENING_CAPTURE as u32) } else { 0 };
-    let head = head(Kind::Sent, fd);
-    emit::<Sent>(process, head, Wake::Later, |record| {
+    if socket.role == role::OUTBOUND {
+        opening(process, Kind::Asked, fd, ret, buffer);
+        return;
+    }
+    match socket.speech {
+        speech::RECORDS => opening(process, Kind::Sent, fd, ret, buffer),
+        speech::FRAMES => sent_parts(process, fd, ret, buffer),
+        _ => {
+            // "HTTP/1.1 101": what follows may be anything.
+            let begin = user::<[u8; 12]>(buffer.address()).unwrap_or_default();
+            if ret < 12 || begin[..7] != *b"HTTP/1." {
+                opening(process, Kind::Sent, fd, ret, buffer);
+                return;
+            }
+            if begin[9..] == *b"101" {
+                socket.speech = speech::FRAMES;
+            }
+            let head = head(Kind::SentHead, fd);
+            emit::<SentHead>(process, head, Wake::Later, |record| {
+                let record = record.as_mut_ptr();
+                // SAFETY: memory of the record.
+                unsafe {
+                    (*record).bytes = ret as u32;
+                    (*record).account = account::current(head.tid);
+                    (*record).captured = copy(&raw mut (*record).data, ret as u32, buffer.address());
+                }
+            });
+        }
+    }
+}
+
+/// A write of HTTP/2 frames, which servers like to gather from several buffers. One buffer may fill all the places.
+#[inline(always)]
+fn sent_parts(process: &Process, fd: i32, ret: i64, buffer: Buffer) {
+    let head = head(Kind::SentParts, fd);
+    emit::<SentParts>(process, head, Wake::Later, |record| {
         let record = record.as_mut_ptr();
         // SAFETY: memory of the record.
         unsafe {
             (*record).bytes = ret as u32;
-            (*record).captured = copy(&raw mut (*record).data, captured, buffer);
+            (*record).account = account::current(head.tid);
+            let (vector, count) = buffer.parts();
+            (*record).parts = count.max(1) as u32;
+            if count <= 1 {
+                (*record).lengths = [ret as u32, 0, 0, 0, 0, 0, 0, 0];
+                let data = (&raw mut (*record).data).cast::<[u8; PARTS * PART_CAPTURE]>();
+                copy(data, ret as u32, buffer.address());
+                return;
+            }
+            for index in 0..PARTS {
+                let [address, length] = if (index as u64) < count {
+                    user::<[u64; 2]>(vector + index as u64 * 16).unwrap_or_default()
+                } else {
+                    [0, 0]
+                };
+                (*record).lengths[index] = length as u32;
+                copy(&raw mut (*record).data[index], length as u32, address);
+            }
         }
     });
 }
 
-/// Copies the first `len` bytes of a syscall's data; returns how many it could.
+/// The process set up an io_uring.
+pub fn io_uring() {
+    let (tgid, _) = current();
+    if let Some(process) = followed(tgid) {
+        emit::<Head>(process, head(Kind::IoUring, -1), Wake::Later, |_| {});
+    }
+}
+
+/// Copies the first `len` bytes of user memory, or as many as there is room for; returns how many it could.
 #[inline(always)]
-fn copy<const N: usize>(to: *mut [u8; N], len: u32, from: Buffer) -> u32 {
+fn copy<const N: usize>(to: *mut [u8; N], len: u32, from: u64) -> u32 {
     let mut len = u64::from(len);
     // SAFETY: plain arithmetic. The compiler would compare one register and pass another; the verifier wants the
     // bound on the one that it sees passed.
     unsafe { core::arch::asm!("if {0} <= {1} goto +1", "{0} = {1}", inout(reg) len, in(reg) N as u64) };
-    let address = from.address() as *const _;
     // SAFETY: `to` has N bytes, and `len` is at most N.
-    if unsafe { read_user_raw(to.cast(), len as u32, address) } == 0 { len as u32 } else { 0 }
+    if unsafe { read_user_raw(to.cast(), len as u32, from as *const _) } == 0 { len as u32 } else { 0 }
 }
 
 /// `struct epoll_event` array of `ret` entries: servers keep the fd in `data` (sun.nio.ch.EPoll, Netty's native epoll).
@@ -239,7 +361,7 @@ fn ready_many(process: &Process, kind: Kind, entries: u32, bytes: u64, array: u6
         // SAFETY: memory of the record.
         unsafe {
             (*record).entries = entries;
-            (*record).captured = copy(&raw mut (*record).data, bytes as u32, Buffer::Plain(array));
+            (*record).captured = copy(&raw mut (*record).data, bytes as u32, array);
         }
     });
 }

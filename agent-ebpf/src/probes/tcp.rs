@@ -1,6 +1,6 @@
 //! Sentinel: state changes of TCP sockets of followed processes.
 
-use agent_ebpf::{Connect, Counter, Head, Kind, TcpState};
+use agent_ebpf::{Connect, Counter, Head, Kind, ListenerKey, TcpState};
 use aya_ebpf::{
     cty::c_void, helpers::bpf_probe_read_kernel, macros::btf_tracepoint, programs::BtfTracePointContext,
 };
@@ -8,12 +8,13 @@ use aya_ebpf::{
 use super::field;
 use crate::{
     emit::{Wake, current, emit, followed, now_ns, refused},
-    maps::{CONNECTS, offset},
+    maps::{CONNECTS, LISTENERS, offset},
 };
 
 // include/net/tcp_states.h
 const TCP_ESTABLISHED: i32 = 1;
 const TCP_SYN_SENT: i32 = 2;
+const TCP_SYN_RECV: i32 = 3;
 const TCP_CLOSE: i32 = 7;
 const TCP_LISTEN: i32 = 10;
 
@@ -25,17 +26,24 @@ const IPPROTO_TCP: u16 = 6;
 #[btf_tracepoint(function = "inet_sock_set_state")]
 pub fn inet_sock_set_state(ctx: BtfTracePointContext) -> i32 {
     let sock: *const c_void = ctx.arg(0);
-    let new: i32 = ctx.arg(2);
+    let (old, new): (i32, i32) = (ctx.arg(1), ctx.arg(2));
     let key = sock as u64;
-    let (tgid, tid) = match new {
-        TCP_LISTEN | TCP_SYN_SENT => current(),
+    let owner = match new {
+        TCP_LISTEN | TCP_SYN_SENT => Some(current()),
+        // SAFETY: a sock; only read.
+        TCP_ESTABLISHED if old == TCP_SYN_RECV => {
+            unsafe { LISTENERS.get(listener(sock)) }.map(|tgid| (*tgid, 0))
+        }
+        TCP_CLOSE if old == TCP_LISTEN => {
+            // SAFETY: a sock.
+            let _ = LISTENERS.remove(unsafe { listener(sock) });
+            None
+        }
         // SAFETY: only read.
-        TCP_ESTABLISHED | TCP_CLOSE => match unsafe { CONNECTS.get(key) } {
-            Some(owner) => (owner.tgid, owner.tid),
-            None => return 0,
-        },
-        _ => return 0,
+        TCP_ESTABLISHED | TCP_CLOSE => unsafe { CONNECTS.get(key) }.map(|owner| (owner.tgid, owner.tid)),
+        _ => None,
     };
+    let Some((tgid, tid)) = owner else { return 0 };
     if new == TCP_CLOSE {
         let _ = CONNECTS.remove(key);
     }
@@ -45,13 +53,20 @@ pub fn inet_sock_set_state(ctx: BtfTracePointContext) -> i32 {
         return 0;
     }
     let kind = match new {
-        TCP_LISTEN => Kind::Listening,
+        TCP_LISTEN => {
+            // SAFETY: a sock.
+            if LISTENERS.insert(unsafe { listener(sock) }, tgid, 0).is_err() {
+                refused(process, Counter::ListenersFull);
+            }
+            Kind::Listening
+        }
         TCP_SYN_SENT => {
             if CONNECTS.insert(key, Connect { tgid, tid }, 0).is_err() {
                 refused(process, Counter::ConnectsFull);
             }
             Kind::Connecting
         }
+        TCP_ESTABLISHED if old == TCP_SYN_RECV => Kind::Handshake,
         TCP_ESTABLISHED => Kind::Established,
         _ => Kind::Disconnected,
     };
@@ -74,7 +89,7 @@ pub fn inet_sock_set_state(ctx: BtfTracePointContext) -> i32 {
                 family,
                 local_port: field(sock, offset!(sock_local_port)),
                 peer_port: u16::from_be(field(sock, offset!(sock_peer_port))),
-                pad: 0,
+                error: field::<u32>(sock, offset!(sock_error)) as u16,
                 local_addr: local.unwrap_or_default(),
                 peer_addr: peer.unwrap_or_default(),
             });
@@ -92,4 +107,16 @@ unsafe fn v4(sock: *const c_void, offset: usize) -> Result<[u8; 16], i32> {
     let [a, b, c, d] = unsafe { field::<u32>(sock, offset) }.to_ne_bytes();
     (addr[0], addr[1], addr[2], addr[3]) = (a, b, c, d);
     Ok(addr)
+}
+
+/// Where a socket listens, or the one that it was accepted by.
+///
+/// # Safety
+/// As [`field`].
+#[inline(always)]
+unsafe fn listener(sock: *const c_void) -> ListenerKey {
+    // SAFETY: the caller's promise.
+    let (net, port) =
+        unsafe { (field::<u64>(sock, offset!(sock_net)), field::<u16>(sock, offset!(sock_local_port))) };
+    ListenerKey { net, port: port.into(), pad: 0 }
 }

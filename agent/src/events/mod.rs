@@ -1,93 +1,133 @@
 //! Records of one process to the core's events. Payload ends here: only its meaning goes on.
 
+pub mod account;
 mod address;
+mod conversation;
 pub mod raw;
 
 use std::collections::HashMap;
 
-use agent_ebpf::{ReadyMany, Received, Sent};
-use timeline::{Event, Opening, What, http::HeadParser, http::status, service};
+use agent_ebpf::{Account, Head, PARTS, ReadyMany, SentParts};
+use timeline::{
+    Event, What,
+    wire::{Piece, Wire},
+};
 
-use self::raw::{Record, text};
+use self::{
+    conversation::Conversation,
+    raw::{Record, text},
+};
 
 const EPOLLIN: u32 = 1;
 const POLLIN: u16 = 1;
 const EINPROGRESS: i32 = 115;
+const AF_UNIX: u16 = 1;
 
-/// Decodes the records of one process; remembers what its connections have sent of a request so far.
+/// Decodes the records of one process; remembers what its connections have said so far.
 #[derive(Default)]
 pub struct Decoder {
-    accepted: HashMap<i32, HeadParser>,
+    accepted: HashMap<i32, Wire>,
+    outbound: HashMap<i32, Conversation>,
 }
 
 impl Decoder {
     /// Follows a connection that was accepted before the probes were there.
     pub fn adopt(&mut self, fd: i32) {
-        self.accepted.insert(fd, HeadParser::default());
+        self.accepted.insert(fd, Wire::adopted());
     }
 
-    /// The events that a record tells; a poller's record may tell several, records of a process's life none.
+    /// The events that a record tells, in order; records of a process's life tell none.
     pub fn decode(&mut self, record: &Record, mut tell: impl FnMut(Event)) {
         let (head, what) = match record {
             Record::JvmSeen(_) => return,
             Record::ThreadNamed(r) => (r.head, What::ThreadNamed { name: text(&r.comm) }),
-            Record::ThreadCpu(r) => (
-                r.head,
-                What::ThreadCpu { start_ns: r.start_ns, cpu_ns: r.cpu_ns, run_queue_ns: r.run_queue_ns },
-            ),
+            Record::ThreadAccount(r) => {
+                let Some(account) = account::of(&r.account) else { return };
+                (r.head, What::ThreadAccount { account, leaving: Some(account::cause(r.account.leaving)) })
+            }
             Record::ProcessExited(r) => (r.head, What::Exited { status: Some(r.status) }),
             Record::ProcessReplaced(head) => (*head, What::Exited { status: None }),
             Record::Listening(r) => (r.head, What::Listening { address: address::local(r) }),
+            Record::Handshake(r) => {
+                (r.head, What::Handshake { local: address::local(r), peer: address::peer(r) })
+            }
             Record::Connecting(r) => (r.head, What::Connecting { socket: r.socket, peer: address::peer(r) }),
             Record::Established(r) => {
                 (r.head, What::Established { socket: r.socket, local: address::local(r) })
             }
-            Record::Disconnected(r) => (r.head, What::Disconnected { socket: r.socket }),
+            Record::Disconnected(r) => {
+                let errno = Some(i32::from(r.error)).filter(|errno| *errno != 0);
+                (r.head, What::Disconnected { socket: r.socket, errno })
+            }
             Record::Connected(r) => {
                 let errno = Some(-r.result).filter(|errno| *errno != 0 && *errno != EINPROGRESS);
+                self.outbound.insert(r.head.fd, Conversation::default());
                 (r.head, What::Connected { fd: r.head.fd, errno })
             }
             Record::Accepted(r) => {
-                self.accepted.insert(r.head.fd, HeadParser::default());
-                (r.head, What::Accepted { fd: r.head.fd, peer: address::of(&r.peer) })
+                let unix = u16::from_ne_bytes([r.peer[0], r.peer[1]]) == AF_UNIX;
+                if !unix {
+                    self.accepted.insert(r.head.fd, Wire::default());
+                }
+                (r.head, What::Accepted { fd: r.head.fd, peer: address::of(&r.peer), unix })
             }
             Record::Ready(head) => (*head, What::Ready { fd: head.fd }),
-            Record::Received(r) => (r.head, self.received(r)),
-            Record::Sent(r) => (r.head, self.sent(r)),
+            Record::Received(r) => {
+                running(r.head, &r.account, &mut tell);
+                (r.head, self.received(r.head.fd, r.bytes, captured(&r.data, r.captured)))
+            }
+            Record::ReceivedLong(r) => {
+                running(r.head, &r.account, &mut tell);
+                (r.head, self.received(r.head.fd, r.bytes, captured(&r.data, r.captured)))
+            }
+            Record::Sent(r) => {
+                running(r.head, &r.account, &mut tell);
+                (r.head, self.sent_one(r.head.fd, r.bytes, captured(&r.data, r.captured)))
+            }
+            Record::SentHead(r) => {
+                running(r.head, &r.account, &mut tell);
+                (r.head, self.sent_one(r.head.fd, r.bytes, captured(&r.data, r.captured)))
+            }
+            Record::SentParts(r) => {
+                running(r.head, &r.account, &mut tell);
+                (r.head, self.sent(r.head.fd, r.bytes, &parts(r)))
+            }
+            Record::Asked(r) => {
+                running(r.head, &r.account, &mut tell);
+                let conversation = self.outbound.entry(r.head.fd).or_default();
+                (r.head, conversation.asked(r.head.fd, captured(&r.data, r.captured)))
+            }
+            Record::Answered(r) => {
+                running(r.head, &r.account, &mut tell);
+                let conversation = self.outbound.entry(r.head.fd).or_default();
+                (r.head, conversation.answered(r.head.fd, captured(&r.data, r.captured)))
+            }
             Record::Closed(head) => {
                 self.accepted.remove(&head.fd);
+                self.outbound.remove(&head.fd);
                 (*head, What::Closed { fd: head.fd })
             }
+            Record::IoUring(head) => (*head, What::IoUring),
             Record::EpollReady(r) => return self.ready_many(r, epoll_fds(r), tell),
             Record::PollReady(r) => return self.ready_many(r, poll_fds(r), tell),
         };
         tell(Event { at_ns: head.at_ns, tid: head.tid, what });
     }
 
-    fn received(&mut self, record: &Received) -> What {
-        let fd = record.head.fd;
-        let data = captured(&record.data, record.captured);
-        match self.accepted.get_mut(&fd) {
-            Some(parser) => {
-                let opening: Option<Opening> = parser.feed(data, record.bytes > record.captured);
-                What::Received { fd, bytes: record.bytes, opening }
-            }
-            None => What::Answered { fd, service: service::of_received(data) },
-        }
+    fn received(&mut self, fd: i32, bytes: u32, captured: &[u8]) -> What {
+        let wire = self.accepted.entry(fd).or_default();
+        let timeline::wire::Received { openings, continues, undecided } =
+            wire.received(Piece { captured, len: bytes });
+        What::Received { fd, bytes, openings, continues, undecided }
     }
 
-    fn sent(&mut self, record: &Sent) -> What {
-        let fd = record.head.fd;
-        let data = captured(&record.data, record.captured);
-        let Some(parser) = self.accepted.get_mut(&fd) else {
-            return What::Sent { fd, bytes: record.bytes, status: None, service: service::of_sent(data) };
-        };
-        let status = status(data);
-        // After an interim answer the rest of the same request comes (RFC 9110, section 15.2).
-        if !status.is_some_and(|status| (100..200).contains(&status)) {
-            parser.reset();
-        }
-        What::Sent { fd, bytes: record.bytes, status, service: None }
+    fn sent_one(&mut self, fd: i32, bytes: u32, captured: &[u8]) -> What {
+        self.sent(fd, bytes, &[Piece { captured, len: bytes }])
+    }
+
+    fn sent(&mut self, fd: i32, bytes: u32, pieces: &[Piece<'_>]) -> What {
+        let answers = self.accepted.entry(fd).or_default().sent(pieces);
+        What::Sent { fd, bytes, answers }
     }
 
     fn ready_many(&self, record: &ReadyMany, fds: impl Iterator<Item = i32>, mut tell: impl FnMut(Event)) {
@@ -97,8 +137,37 @@ impl Decoder {
     }
 }
 
+/// The account of a thread that makes a record and goes on running.
+fn running(head: Head, raw: &Account, tell: &mut impl FnMut(Event)) {
+    if let Some(account) = account::of(raw) {
+        let what = What::ThreadAccount { account, leaving: None };
+        tell(Event { at_ns: head.at_ns, tid: head.tid, what });
+    }
+}
+
 fn captured(data: &[u8], captured: u32) -> &[u8] {
     &data[..data.len().min(captured as usize)]
+}
+
+/// The parts of a write, as far as it went.
+fn parts(record: &SentParts) -> Vec<Piece<'_>> {
+    let mut rest = record.bytes;
+    let mut parts = Vec::with_capacity(PARTS + 1);
+    if record.parts <= 1 {
+        let data = record.data.as_flattened();
+        return vec![Piece { captured: captured(data, rest), len: rest }];
+    }
+    for (data, &length) in record.data.iter().zip(&record.lengths) {
+        let len = length.min(rest);
+        if len > 0 {
+            parts.push(Piece { captured: captured(data, len), len });
+        }
+        rest -= len;
+    }
+    if rest > 0 {
+        parts.push(Piece { captured: &[], len: rest });
+    }
+    parts
 }
 
 /// fds with data in an array of `struct epoll_event`.

@@ -2,8 +2,8 @@
 //! `None`, and counted by the caller.
 
 use agent_ebpf::{
-    Accepted, Connected, Head, JvmSeen, Kind, ProcessExited, ReadyMany, Received, Sent, TcpState, ThreadCpu,
-    ThreadNamed,
+    Accepted, Connected, Head, JvmSeen, Kind, ProcessExited, ReadyMany, Received, ReceivedLong, Sent,
+    SentHead, SentParts, TcpState, ThreadAccount, ThreadNamed,
 };
 
 /// One record, by its [`Kind`].
@@ -11,7 +11,7 @@ use agent_ebpf::{
 pub enum Record {
     JvmSeen(JvmSeen),
     ThreadNamed(ThreadNamed),
-    ThreadCpu(ThreadCpu),
+    ThreadAccount(ThreadAccount),
     ProcessExited(ProcessExited),
     ProcessReplaced(Head),
     Listening(TcpState),
@@ -26,6 +26,13 @@ pub enum Record {
     Closed(Head),
     EpollReady(ReadyMany),
     PollReady(ReadyMany),
+    Handshake(TcpState),
+    ReceivedLong(Box<ReceivedLong>),
+    SentHead(SentHead),
+    SentParts(Box<SentParts>),
+    Asked(Sent),
+    Answered(Sent),
+    IoUring(Head),
 }
 
 /// A type of the shared layout that any bytes are a value of.
@@ -44,13 +51,16 @@ plain!(
     Head,
     JvmSeen,
     ThreadNamed,
-    ThreadCpu,
+    ThreadAccount,
     ProcessExited,
     TcpState,
     Connected,
     Accepted,
     Received,
+    ReceivedLong,
     Sent,
+    SentHead,
+    SentParts,
     ReadyMany
 );
 
@@ -66,7 +76,7 @@ pub fn decode(bytes: &[u8]) -> Option<(Head, Record)> {
     let record = match Kind::try_from(head.kind).ok()? {
         Kind::JvmSeen => Record::JvmSeen(read(bytes)?),
         Kind::ThreadNamed => Record::ThreadNamed(read(bytes)?),
-        Kind::ThreadCpu => Record::ThreadCpu(read(bytes)?),
+        Kind::ThreadAccount => Record::ThreadAccount(read(bytes)?),
         Kind::ProcessExited => Record::ProcessExited(read(bytes)?),
         Kind::ProcessReplaced => Record::ProcessReplaced(head),
         Kind::Listening => Record::Listening(read(bytes)?),
@@ -81,6 +91,13 @@ pub fn decode(bytes: &[u8]) -> Option<(Head, Record)> {
         Kind::Closed => Record::Closed(head),
         Kind::EpollReady => Record::EpollReady(read(bytes)?),
         Kind::PollReady => Record::PollReady(read(bytes)?),
+        Kind::Handshake => Record::Handshake(read(bytes)?),
+        Kind::ReceivedLong => Record::ReceivedLong(Box::new(read(bytes)?)),
+        Kind::SentHead => Record::SentHead(read(bytes)?),
+        Kind::SentParts => Record::SentParts(Box::new(read(bytes)?)),
+        Kind::Asked => Record::Asked(read(bytes)?),
+        Kind::Answered => Record::Answered(read(bytes)?),
+        Kind::IoUring => Record::IoUring(head),
     };
     Some((head, record))
 }
@@ -104,12 +121,12 @@ mod tests {
             assert!(decode(&bytes).is_some(), "{kind:?}");
             assert!(decode(&bytes[..kind.size() - 1]).is_none(), "{kind:?}");
         }
-        assert!(decode(&[0; 2000]).is_none());
+        assert!(decode(&[0; 5000]).is_none());
     }
 
     proptest! {
         #[test]
-        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..1100)) {
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..5000)) {
             let _ = decode(&bytes);
         }
     }

@@ -124,6 +124,12 @@ impl Proc {
         numbers_in(&self.root.join(pid.to_string()).join("task"))
     }
 
+    /// Whether a process has a network namespace of its own: not the one of the node's first process.
+    pub fn has_own_network(&self, pid: u32) -> bool {
+        let of = |pid: u32| fs::read_link(self.root.join(pid.to_string()).join("ns/net")).ok();
+        of(pid).zip(of(1)).is_some_and(|(own, first)| own != first)
+    }
+
     /// Threads with their accounts.
     pub fn tasks(&self, pid: u32) -> Vec<Task> {
         self.tids(pid).into_iter().filter_map(|tid| self.task(pid, tid)).collect()

@@ -89,8 +89,25 @@ impl<'a> Btf<'a> {
         Some(btf)
     }
 
+    /// Whether anything has this name.
+    pub fn names(&self, name: &str) -> bool {
+        self.strings.split(|byte| *byte == 0).any(|string| string == name.as_bytes())
+    }
+
     /// Offset in bytes of a member of a struct; `path` names members of members with dots.
     pub fn offset(&self, structure: &str, path: &str) -> Option<u32> {
+        self.bit_offset(structure, path).map(|bits| bits / 8)
+    }
+
+    /// Byte of a bit-field of one bit, and its mask there.
+    pub fn bit(&self, structure: &str, path: &str) -> Option<(u32, u32)> {
+        let bits = self.bit_offset(structure, path)?;
+        // Bits are counted from the least significant one only on little-endian machines.
+        let bit = if cfg!(target_endian = "little") { bits % 8 } else { 7 - bits % 8 };
+        Some((bits / 8, 1 << bit))
+    }
+
+    fn bit_offset(&self, structure: &str, path: &str) -> Option<u32> {
         let named = |ty: &Type| ty.kind() == STRUCT && self.name(ty.name) == Some(structure.as_bytes());
         let mut ty = self.types.iter().skip(1).filter_map(|at| self.read(*at)).find(named)?;
         let mut bits = 0u32;
@@ -99,7 +116,7 @@ impl<'a> Btf<'a> {
             bits = bits.checked_add(at)?;
             ty = self.resolve(target)?;
         }
-        Some(bits / 8)
+        Some(bits)
     }
 
     /// Offset in bits and type of a member, also of one in an anonymous struct or union.

@@ -20,6 +20,16 @@ const COMMON: &[(libc::c_long, Op)] = &[
     (libc::SYS_epoll_pwait2, Op::EpollWait),
     (libc::SYS_dup3, Op::Dup),
     (libc::SYS_close, Op::Close),
+    (libc::SYS_futex, Op::Lock),
+    (libc::SYS_nanosleep, Op::Lock),
+    (libc::SYS_clock_nanosleep, Op::Lock),
+    (libc::SYS_mmap, Op::Lock),
+    (libc::SYS_munmap, Op::Lock),
+    (libc::SYS_mprotect, Op::Lock),
+    (libc::SYS_madvise, Op::Lock),
+    (libc::SYS_brk, Op::Lock),
+    (libc::SYS_sendfile, Op::SendFile),
+    (libc::SYS_io_uring_setup, Op::IoUring),
 ];
 
 /// Syscalls that arm64 never had.

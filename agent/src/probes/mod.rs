@@ -77,13 +77,34 @@ fn evidence(error: &ProgramError) -> String {
     text
 }
 
+/// What a kernel lets the probes measure beyond what they need.
+#[derive(Clone, Copy, Debug)]
+pub struct Measures {
+    /// Time that threads wait for a CPU (`CONFIG_SCHED_INFO`).
+    pub run_queue: bool,
+    /// Time that cgroups have used up their CPU bandwidth (`CONFIG_CFS_BANDWIDTH`).
+    pub throttling: bool,
+    /// What threads wait for (`bpf_task_pt_regs`, Linux 5.15).
+    pub waits: bool,
+}
+
+impl Measures {
+    fn of(offsets: &Offsets) -> Self {
+        Self {
+            run_queue: offsets.task_run_delay != 0,
+            throttling: offsets.task_group != 0,
+            waits: offsets.has_task_regs != 0,
+        }
+    }
+}
+
 /// A probe's name, and what is wrong with it.
 pub type Examined = (&'static str, Result<(), ProbeError>);
 
 /// The loaded probes.
 pub struct Probes {
     ebpf: Ebpf,
-    run_queue: bool,
+    measures: Measures,
     _sentinel: Vec<BtfTracePointLink>,
     hot: Hot,
 }
@@ -102,7 +123,7 @@ impl Probes {
     /// When the kernel lacks a structure, or refuses the object, a map or a program.
     pub fn load() -> Result<(Self, Maps, RingBuf<MapData>), ProbeError> {
         let offsets = maps::Shared(offsets::resolve()?);
-        let run_queue = offsets.0.task_run_delay != 0;
+        let measures = Measures::of(&offsets.0);
         let btf = Btf::from_sys_fs()?;
         let mut ebpf = object(&offsets, &btf)?;
         for &name in SENTINEL.iter().chain(HOT) {
@@ -113,7 +134,7 @@ impl Probes {
         let ring = maps.ring.take().expect("taken once");
         let sentinel = SENTINEL.iter().map(|&name| attach(&mut ebpf, name)).collect::<Result<_, _>>()?;
         trim_heap();
-        Ok((Self { ebpf, run_queue, _sentinel: sentinel, hot: Hot::default() }, maps, ring))
+        Ok((Self { ebpf, measures, _sentinel: sentinel, hot: Hot::default() }, maps, ring))
     }
 
     /// Loads and attaches each probe by itself.
@@ -152,9 +173,9 @@ impl Probes {
         }
     }
 
-    /// Whether the kernel accounts the time that threads wait for a CPU (`CONFIG_SCHED_INFO`).
-    pub fn accounts_run_queue(&self) -> bool {
-        self.run_queue
+    /// What this kernel lets the probes measure.
+    pub fn measures(&self) -> Measures {
+        self.measures
     }
 
     /// Whether the hot tier is attached.

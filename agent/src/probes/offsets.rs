@@ -31,8 +31,8 @@ pub enum OffsetError {
 /// Resolves all offsets.
 ///
 /// # Errors
-/// When the BTF cannot be read, or lacks a member that the probes cannot do without. `sched_info.run_delay` is not
-/// one of those: its offset is then 0.
+/// When the BTF cannot be read, or lacks a member that the probes cannot do without. `sched_info.run_delay` and those of
+/// bandwidth limits are none of those: their offsets are then 0.
 pub fn resolve() -> Result<Offsets, OffsetError> {
     let data = fs::read(BTF_PATH).map_err(OffsetError::Unreadable)?;
     let btf = Btf::parse(&data).ok_or(OffsetError::Foreign)?;
@@ -47,14 +47,28 @@ pub fn resolve() -> Result<Offsets, OffsetError> {
         let x0 = regs("user_regs.regs")?;
         (regs("syscallno")?, [regs("orig_x0")?, x0 + 8, x0 + 16])
     };
+    let (task_iowait, task_iowait_mask) = btf
+        .bit("task_struct", "in_iowait")
+        .ok_or(OffsetError::Missing { structure: "task_struct", path: "in_iowait" })?;
+    let group = |path| btf.offset("task_group", path);
+    let bandwidth = group("cfs_bandwidth.throttled_time").zip(group("parent"));
+    let (group_throttled, group_parent) = bandwidth.unwrap_or((0, 0));
     Ok(Offsets {
         task_pid: task("pid")?,
         task_tgid: task("tgid")?,
         task_cpu: task("se.sum_exec_runtime")?,
         task_run_delay: task("sched_info.run_delay").unwrap_or(0),
+        task_state: task("__state").or_else(|_| task("state"))?,
+        task_iowait,
+        task_iowait_mask,
+        task_group: bandwidth.and_then(|_| task("sched_task_group").ok()).unwrap_or(0),
+        group_parent,
+        group_throttled,
+        has_task_regs: u32::from(btf.names("BPF_FUNC_task_pt_regs")),
         task_exit_code: task("exit_code")?,
         task_signal: task("signal")?,
         signal_live: offset(&btf, "signal_struct", "live")?,
+        sock_net: sock("__sk_common.skc_net.net")?,
         sock_family: sock("__sk_common.skc_family")?,
         sock_local_port: sock("__sk_common.skc_num")?,
         sock_peer_port: sock("__sk_common.skc_dport")?,
@@ -63,6 +77,7 @@ pub fn resolve() -> Result<Offsets, OffsetError> {
         sock_local_v6: sock("__sk_common.skc_v6_rcv_saddr")?,
         sock_peer_v6: sock("__sk_common.skc_v6_daddr")?,
         sock_protocol: sock("sk_protocol")?,
+        sock_error: sock("sk_err")?,
         regs_nr,
         regs_arg,
         epoll_event_size: size_u32::<libc::epoll_event>(),

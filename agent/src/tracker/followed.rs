@@ -7,9 +7,8 @@ use std::{
 };
 
 use proto::v1;
-use timeline::{Builder, Counts, Event, Start, What, recording};
+use timeline::{Account, Builder, Cause, Counts, Event, Start, What, recording};
 
-use super::spans::{Account, Spans};
 use crate::events::{Decoder, raw::Record};
 
 /// Where a JVM stands.
@@ -33,7 +32,6 @@ pub struct Followed {
     pub made: Counts,
     builder: Builder,
     recorder: Option<Recorder>,
-    spans: Spans,
     delivered: u64,
     /// What an earlier agent had counted.
     before: Counts,
@@ -54,7 +52,6 @@ impl Followed {
             before: builder.counts(),
             builder,
             recorder,
-            spans: Spans::default(),
             delivered: 0,
             misses_before: None,
             untold: true,
@@ -67,9 +64,8 @@ impl Followed {
         if let Record::ProcessExited(_) | Record::ProcessReplaced(_) = record {
             self.state = State::Exited { at_ns: crate::clock::boot_ns() };
         }
-        let Self { decoder, builder, recorder, spans, .. } = self;
+        let Self { decoder, builder, recorder, .. } = self;
         decoder.decode(record, |event| {
-            let Some(event) = spans.reported(event) else { return };
             if let Some(recorder) = recorder {
                 recorder.write(&event);
             }
@@ -85,11 +81,9 @@ impl Followed {
         self.builder.apply(event);
     }
 
-    /// Tells what a thread has used and no record has told yet.
-    pub fn used(&mut self, tid: u32, account: Account) {
-        if let Some(event) = self.spans.ahead(tid, account) {
-            self.apply(&event);
-        }
+    /// Tells the account of a thread that left its CPU and did not tell by itself.
+    pub fn account(&mut self, tid: u32, at_ns: u64, account: Account, leaving: Cause) {
+        self.apply(&Event { at_ns, tid, what: What::ThreadAccount { account, leaving: Some(leaving) } });
     }
 
     pub fn found(&mut self, tid: u32, name: String, at_ns: u64) {

@@ -6,7 +6,7 @@ use agent_ebpf::role;
 use proto::v1;
 use timeline::{Builder, Event, What};
 
-use super::{Followed, Tracker, add_thread};
+use super::{Followed, Tracker, threads::add_thread};
 use crate::{
     clock::boot_ns,
     identity::{Proc, Task},

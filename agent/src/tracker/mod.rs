@@ -2,24 +2,23 @@
 
 mod followed;
 mod late;
-mod spans;
+mod threads;
 
 use std::{
     collections::{BTreeMap, HashMap},
     path::PathBuf,
 };
 
-use agent_ebpf::{CPU_SPAN_NS, Thread};
 use aya::maps::{MapData, RingBuf};
 use proto::v1;
 use timeline::{Builder, Counts, Event, Settings, Start, StartJvm, What};
 
 pub use self::late::Late;
-use self::{followed::Followed, spans::Account};
+use self::{followed::Followed, threads::add_thread};
 use crate::{
     clock::{TimeAnchor, boot_ns},
     events::raw::{self, Record},
-    identity::{self, Node, Proc, Task},
+    identity::{self, Node, Proc},
     probes::{Counters, Maps, ProbeError, Probes, Usage},
 };
 
@@ -207,7 +206,10 @@ impl Tracker {
             node: self.config.node.name.clone(),
             exec_ns,
             wall_offset_ns: self.anchor.offset_ns(),
-            run_queue: self.probes.accounts_run_queue(),
+            run_queue: self.probes.measures().run_queue,
+            throttling: self.probes.measures().throttling,
+            waits: self.probes.measures().waits,
+            own_network: proc.has_own_network(pid),
             jvm: StartJvm {
                 pid,
                 container_pid: proc.container_pid(pid),
@@ -268,50 +270,6 @@ impl Tracker {
             if let Some(followed) = self.followed.get_mut(&pid) {
                 followed.observed(now);
             }
-        }
-    }
-
-    /// Tells what idle threads of cold JVMs have used and no record has told. To be done about once a second, so that
-    /// it is booked where it belongs.
-    pub fn tell_idle(&mut self) {
-        let now = boot_ns();
-        for (&pid, followed) in self.followed.iter_mut().filter(|(_, followed)| followed.is_cold()) {
-            for tid in self.config.proc.tids(pid) {
-                let Some(thread) = self.maps.thread(tid).filter(|thread| thread.tgid == pid) else {
-                    continue;
-                };
-                if now.saturating_sub(thread.off_ns) < CPU_SPAN_NS {
-                    continue;
-                }
-                let account = Account {
-                    start_ns: thread.start_ns,
-                    end_ns: thread.off_ns.max(thread.start_ns),
-                    cpu_ns: thread.cpu_ns.saturating_sub(thread.cpu_base_ns),
-                    run_queue_ns: thread.run_queue_ns.saturating_sub(thread.run_queue_base_ns),
-                };
-                followed.used(tid, account);
-            }
-        }
-    }
-
-    /// Reports what the threads of a process have used and the probes have not told yet, and forgets the threads.
-    fn sweep(&mut self, pid: u32) {
-        let Some(followed) = self.followed.get_mut(&pid) else { return };
-        let now = boot_ns();
-        for task in self.config.proc.tasks(pid) {
-            let Some(thread) = self.maps.thread(task.tid).filter(|thread| thread.tgid == pid) else {
-                continue;
-            };
-            self.maps.remove_thread(task.tid);
-            // A thread that is off its CPU ended its span when it left it.
-            let end_ns = if task.cpu_ns > thread.cpu_ns { now } else { thread.off_ns.max(thread.start_ns) };
-            let account = Account {
-                start_ns: thread.start_ns,
-                end_ns,
-                cpu_ns: task.cpu_ns.saturating_sub(thread.cpu_base_ns),
-                run_queue_ns: task.run_queue_ns.saturating_sub(thread.run_queue_base_ns),
-            };
-            followed.used(task.tid, account);
         }
     }
 
@@ -395,20 +353,4 @@ impl Tracker {
             map_entries: self.usage,
         }
     }
-}
-
-/// Accounts a thread from `start_ns` on, at which it had used `(cpu, run queue)`; what it used until now is not reported
-/// yet. Whether there was room.
-fn add_thread(maps: &mut Maps, tgid: u32, task: &Task, start_ns: u64, used: (u64, u64)) -> bool {
-    let thread = Thread {
-        start_ns,
-        off_ns: boot_ns(),
-        cpu_base_ns: used.0,
-        cpu_ns: task.cpu_ns.max(used.0),
-        run_queue_base_ns: used.1,
-        run_queue_ns: task.run_queue_ns.max(used.1),
-        tgid,
-        exiting: 0,
-    };
-    maps.add_thread(task.tid, thread).is_ok()
 }

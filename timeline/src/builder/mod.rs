@@ -2,6 +2,7 @@
 //!
 //! Pure and total: no clock, no I/O, and no input makes it fail. What is missing becomes a gap.
 
+mod kept;
 mod resume;
 mod update;
 
@@ -9,16 +10,18 @@ use std::collections::{HashMap, HashSet};
 
 use proto::v1;
 
-use self::update::Sent;
+use self::{kept::Pending, update::Sent};
 use crate::{
+    accounts::Accounts,
     class::{ThreadClass, ThreadClasses},
-    cpu::{Cpu, Span},
+    cpu::Cpu,
     event::{Event, Start, What},
-    inbound::{Ended, Inbound, Opaque},
+    inbound::{Client, Ended, Inbound, Outcome, Read, Touch},
     milestones::Milestones,
     outbound::{Connector, Outbound, PoolConnect, listening},
     requests::{Admitted, Requests},
     steady::{Detector, Limits, Verdict},
+    wire::Loss,
 };
 
 /// Gaps that are kept; the last one says that there were more.
@@ -56,6 +59,8 @@ pub struct Settings {
     pub classes: ThreadClasses,
     /// When observation ends at the latest.
     pub limits: Limits,
+    /// Paths that only the pods' probes ask for.
+    pub probe_paths: Vec<String>,
 }
 
 /// Builds the timeline of one process.
@@ -68,10 +73,14 @@ pub struct Builder {
     inbound: Inbound,
     outbound: Outbound,
     requests: Requests,
+    /// Requests that have ended and wait for their threads' accounts.
+    pending: Vec<Pending>,
+    accounts: Accounts,
     cpu: Cpu,
     detector: Detector,
     gaps: Vec<v1::Gap>,
-    opaque: HashSet<Opaque>,
+    /// What is a gap once.
+    noted: HashSet<&'static str>,
     counts: Counts,
     /// The latest of the VM's own threads, until the VM counts as created.
     vm_thread: Option<(u64, String)>,
@@ -89,16 +98,18 @@ impl Builder {
             milestones.reach(v1::MilestoneKind::ProcessExec, start.exec_ns, evidence);
         }
         Self {
-            requests: Requests::new(start.late),
+            requests: Requests::new(start.late, settings.probe_paths),
+            inbound: Inbound::new(start.own_network),
             milestones,
             classes: settings.classes,
             threads: HashMap::new(),
-            inbound: Inbound::default(),
             outbound: Outbound::default(),
+            pending: Vec::new(),
+            accounts: Accounts::default(),
             cpu: Cpu::default(),
             detector: Detector::new(settings.limits),
             gaps: Vec::new(),
-            opaque: HashSet::new(),
+            noted: HashSet::new(),
             counts: Counts::default(),
             vm_thread: None,
             steady: None,
@@ -148,18 +159,16 @@ impl Builder {
                 }
             }
             What::ThreadFound { name } => self.named(tid, name),
-            &What::ThreadCpu { start_ns, cpu_ns, run_queue_ns } => {
-                let span = Span {
-                    tid,
-                    start_ns: self.since_exec(start_ns),
-                    end_ns: self.since_exec(at_ns),
-                    cpu_ns,
-                    run_queue_ns,
-                };
-                if matches!(self.class(tid), ThreadClass::JitC1 | ThreadClass::JitC2) {
-                    self.detector.jit(span.end_ns, span.cpu_ns);
+            What::ThreadAccount { account, leaving } => {
+                let compiles = matches!(self.class(tid), ThreadClass::JitC1 | ThreadClass::JitC2);
+                for mut span in self.accounts.told(tid, at_ns, account, *leaving) {
+                    span.start_ns = self.since_exec(span.start_ns);
+                    span.end_ns = self.since_exec(span.end_ns);
+                    if compiles {
+                        self.detector.jit(span.end_ns, span.cpu_ns);
+                    }
+                    self.cpu.add(span);
                 }
-                self.cpu.add(span);
             }
             &What::Listening { address } => {
                 self.jvm_created();
@@ -168,8 +177,9 @@ impl Builder {
             }
             &What::Connecting { socket, peer } => {
                 let (name, class) = self.thread(tid);
-                let for_request = self.inbound.request_of(tid);
-                let connector = Connector { tid, name, class, for_request };
+                let for_request = self.inbound.ordinal_of(tid);
+                let request = self.inbound.working(tid);
+                let connector = Connector { tid, name, class, for_request, request };
                 let since_exec_ns = self.since_exec(at_ns);
                 self.outbound.connecting(socket, peer, connector, at_ns, since_exec_ns);
             }
@@ -177,47 +187,54 @@ impl Builder {
                 let pool = self.outbound.established(socket, local, at_ns);
                 self.pool_connect(pool);
             }
-            &What::Disconnected { socket } => self.outbound.disconnected(socket),
+            &What::Disconnected { socket, errno } => self.outbound.disconnected(socket, errno, at_ns),
             &What::Connected { fd, .. } => self.outbound.connected(fd, tid),
-            &What::Accepted { fd, peer } => self.accepted(fd, tid, peer, at_ns),
+            &What::Handshake { local, peer } => self.inbound.handshake(local, peer, at_ns),
+            &What::Accepted { fd, peer, unix } => self.accepted(fd, tid, peer, unix, at_ns),
             &What::Adopted { fd } => {
-                let former = self.inbound.accepted(fd, false, at_ns);
-                self.ended(former);
+                let outcome = self.inbound.accepted(fd, Client::default(), at_ns, &mut self.requests);
+                self.take(outcome, at_ns);
             }
-            &What::Answered { fd, service } => {
-                let pool = self.outbound.spoke(fd, service);
+            &What::Asked { fd, service, setup } => {
+                let request = self.inbound.working(tid);
+                if let Some(id) = request {
+                    self.inbound.touch(id, Touch::of(event));
+                }
+                let pool = self.outbound.asked(fd, Touch::of(event), request, (service, setup));
                 self.pool_connect(pool);
             }
+            &What::Answered { fd, service } => {
+                let (pool, request) = self.outbound.answered(fd, at_ns, service);
+                self.pool_connect(pool);
+                if let Some(id) = request {
+                    self.inbound.touch(id, Touch::of(event));
+                }
+            }
             &What::Ready { fd } => {
-                if self.inbound.ready(fd, at_ns) {
+                if self.inbound.ready(fd, Touch::of(event)) {
                     self.role(tid, ThreadClass::Poller);
                 }
             }
-            What::Received { fd, bytes, opening } => {
-                let read =
-                    self.inbound.received((*fd, tid, at_ns), *bytes, opening.as_ref(), &mut self.requests);
-                self.ended(read.ended);
-                self.begun(read.begun);
-                if let Some(opaque) = read.opaque
-                    && self.opaque.insert(opaque)
-                {
-                    self.missed(at_ns, 0, opaque.reason().to_owned());
-                }
+            What::Received { fd, openings, continues, undecided, .. } => {
+                let before_ready = self.is_before_ready();
+                let read = Read { openings, continues: *continues, undecided: *undecided };
+                let outcome =
+                    self.inbound.received(*fd, Touch::of(event), read, &mut self.requests, before_ready);
+                self.take(outcome, at_ns);
             }
-            &What::Sent { fd, status, service, .. } => {
-                if self.inbound.knows(fd) {
-                    let begun = self.inbound.sent(fd, at_ns, status, &mut self.requests);
-                    self.begun(begun);
-                } else {
-                    let pool = self.outbound.spoke(fd, service);
-                    self.pool_connect(pool);
-                }
+            What::Sent { fd, answers, .. } => {
+                let before_ready = self.is_before_ready();
+                let outcome =
+                    self.inbound.sent(*fd, Touch::of(event), answers, &mut self.requests, before_ready);
+                self.take(outcome, at_ns);
             }
             &What::Closed { fd } => {
                 self.outbound.closed(fd);
-                let ended = self.inbound.closed(fd, at_ns);
-                self.ended(ended);
+                let before_ready = self.is_before_ready();
+                let outcome = self.inbound.closed(fd, at_ns, &mut self.requests, before_ready);
+                self.take(outcome, at_ns);
             }
+            What::IoUring => self.note(at_ns, "not followed: what the process does through io_uring"),
             &What::Exited { status } => self.exited(at_ns, status),
             What::Missed { length_ns, reason } => self.missed(at_ns, *length_ns, reason.clone()),
         }
@@ -259,13 +276,41 @@ impl Builder {
         }
     }
 
-    fn accepted(&mut self, fd: i32, tid: u32, peer: Option<std::net::SocketAddr>, at_ns: u64) {
+    fn accepted(&mut self, fd: i32, tid: u32, peer: Option<std::net::SocketAddr>, unix: bool, at_ns: u64) {
         self.role(tid, ThreadClass::Acceptor);
-        let from_itself = peer.is_some_and(|peer| self.outbound.is_own(peer));
-        let former = self.inbound.accepted(fd, from_itself, at_ns);
-        self.ended(former);
+        let itself = peer.is_some_and(|peer| self.outbound.is_own(peer));
+        let client = Client { peer, itself, unix };
+        let outcome = self.inbound.accepted(fd, client, at_ns, &mut self.requests);
+        self.take(outcome, at_ns);
+        if unix {
+            self.note(at_ns, "not followed: connections of Unix sockets");
+        }
         let evidence = peer.map_or_else(String::new, |peer| format!("from {}", peer.ip().to_canonical()));
         self.milestones.reach(v1::MilestoneKind::FirstAccept, at_ns, evidence);
+    }
+
+    fn is_before_ready(&self) -> bool {
+        self.milestones.at(v1::MilestoneKind::Ready).is_none()
+    }
+
+    /// What bytes on an accepted connection led to.
+    fn take(&mut self, outcome: Outcome, at_ns: u64) {
+        for ended in outcome.ended {
+            self.ended(ended);
+        }
+        for begun in outcome.begun {
+            self.begun(begun);
+        }
+        for reason in outcome.lost {
+            self.note(at_ns, Loss::as_str(reason));
+        }
+    }
+
+    /// A gap that is told once.
+    fn note(&mut self, at_ns: u64, reason: &'static str) {
+        if self.noted.insert(reason) {
+            self.missed(at_ns, 0, reason.to_owned());
+        }
     }
 
     fn pool_connect(&mut self, pool: Option<PoolConnect>) {
@@ -274,17 +319,15 @@ impl Builder {
         }
     }
 
-    fn begun(&mut self, begun: Option<(Admitted, u64)>) {
-        let Some((admitted, ready_ns)) = begun else { return };
+    fn begun(&mut self, (admitted, ready_ns): (Admitted, u64)) {
         if admitted.ordinal == Some(1) {
             self.milestones.first_request(ready_ns, self.requests.line(&admitted));
             self.detector.first_request(self.since_exec(ready_ns));
         }
     }
 
-    fn ended(&mut self, ended: Option<Ended>) {
-        let Some(ended) = ended else { return };
-        let (thread, _) = self.thread(ended.tid);
+    fn ended(&mut self, ended: Ended) {
+        let (thread, _) = self.thread(ended.read().tid);
         let exec_ns = self.start.exec_ns;
         let request = self.requests.end(&ended, &thread, |at_ns| at_ns.saturating_sub(exec_ns));
         self.milestones.request_ended(&request, ended.end_ns);
@@ -292,6 +335,9 @@ impl Builder {
         self.cpu.request(end_ns, request.latency_ns, &self.milestones.phases());
         if ended.admitted.class == v1::RequestClass::User {
             self.detector.request(request.latency_ns);
+        }
+        if Requests::is_kept(&ended.admitted) {
+            self.pending.push(Pending { request, ended });
         }
     }
 
@@ -331,8 +377,9 @@ impl Builder {
     /// Lets time pass: ends answers that have paused, books what has settled, and comes to a verdict.
     pub fn tick(&mut self, now_ns: u64) {
         for ended in self.inbound.tick(now_ns) {
-            self.ended(Some(ended));
+            self.ended(ended);
         }
+        self.keep_settled(Some(now_ns));
         let now = self.since_exec(now_ns);
         self.settle(Some(now));
         if self.steady.is_some() {
@@ -360,8 +407,9 @@ impl Builder {
     pub fn finish(&mut self, now_ns: u64) {
         self.jvm_created();
         for ended in self.inbound.finish(now_ns) {
-            self.ended(Some(ended));
+            self.ended(ended);
         }
+        self.keep_settled(None);
         self.milestones.observed_until(now_ns);
         self.settle(None);
     }

@@ -3,7 +3,7 @@
 use proto::v1;
 
 use super::Builder;
-use crate::{builder::Counts, event::Start};
+use crate::{builder::Counts, cpu::Accounted, event::Start};
 
 /// How much of each list has gone out in updates.
 #[derive(Debug, Default)]
@@ -43,8 +43,9 @@ impl Builder {
         self.sent.requests = self.requests.kept().len();
         update.routes = self.requests.routes(true);
         update.connections = self.outbound.connections(true);
+        update.inbound = self.inbound.summary(true);
         let now = (!last).then(|| self.since_exec(now_ns));
-        update.intervals = self.cpu.close_intervals(now, self.start.run_queue);
+        update.intervals = self.cpu.close_intervals(now, self.accounted());
         let phases = self.phases();
         update.phases = phases.iter().filter(|phase| !self.sent.phases.contains(phase)).cloned().collect();
         self.sent.phases = phases;
@@ -79,6 +80,7 @@ impl Builder {
             || !update.requests.is_empty()
             || !update.routes.is_empty()
             || !update.connections.is_empty()
+            || !update.inbound.is_empty()
             || !update.intervals.is_empty()
             || !update.phases.is_empty();
         changed.then_some(update)
@@ -105,7 +107,11 @@ impl Builder {
     }
 
     fn phases(&self) -> Vec<v1::Phase> {
-        self.cpu.phases(&self.milestones.phases(), self.start.run_queue, |tid| self.class(tid))
+        self.cpu.phases(&self.milestones.phases(), self.accounted(), |tid| self.class(tid))
+    }
+
+    fn accounted(&self) -> Accounted {
+        Accounted { run_queue: self.start.run_queue, throttling: self.start.throttling }
     }
 
     fn completeness(&self) -> v1::Completeness {
@@ -133,10 +139,11 @@ impl Builder {
         timeline.milestones = self.milestones.reached().to_vec();
         timeline.milestones.sort_by_key(|milestone| milestone.since_exec_ns);
         timeline.phases = self.phases();
-        timeline.intervals = self.cpu.open_intervals(self.start.run_queue);
+        timeline.intervals = self.cpu.open_intervals(self.accounted());
         timeline.requests = self.requests.kept().to_vec();
         timeline.routes = self.requests.routes(false);
         timeline.connections = self.outbound.connections(false);
+        timeline.inbound = self.inbound.summary(false);
         timeline.steady = self.steady;
         timeline.exit = self.exit;
         timeline.request_counts = Some(self.requests.counts());

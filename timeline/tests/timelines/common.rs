@@ -1,7 +1,10 @@
 //! Events written as a story, in milliseconds since exec.
 
 use proto::v1;
-use timeline::{Builder, Counts, Event, Opening, Service, Settings, Start, StartJvm, What};
+use timeline::{
+    Account, Builder, Cause, Counts, Event, Offs, Service, Settings, Start, StartJvm, What,
+    wire::{Answer, Opening},
+};
 
 pub const EXEC_NS: u64 = 1_000_000_000_000;
 pub const MS: u64 = 1_000_000;
@@ -15,6 +18,8 @@ pub fn start() -> Start {
         armed_before_exec: true,
         hot_ns: Some(EXEC_NS + 30 * MS),
         run_queue: true,
+        throttling: true,
+        waits: true,
         jvm: StartJvm { pid: 100, executable: "/opt/jdk/bin/java".to_owned(), ..StartJvm::default() },
         ..Start::default()
     }
@@ -34,29 +39,67 @@ pub fn named(ms: u64, tid: u32, name: &str) -> Event {
     at(ms, tid, What::ThreadNamed { name: name.to_owned() })
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "what a read opens is optional")]
-pub fn request(method: &str, route: &str, prober: bool) -> Option<Opening> {
-    Some(Opening::Request { method: method.to_owned(), route: route.to_owned(), prober, pipelined: false })
+pub fn request(method: &str, route: &str, prober: bool) -> Opening {
+    Opening::Request { stream: None, method: method.to_owned(), route: route.to_owned(), prober }
+}
+
+pub fn stream(stream: u32, route: &str) -> Opening {
+    Opening::Request {
+        stream: Some(stream),
+        method: "POST".to_owned(),
+        route: route.to_owned(),
+        prober: false,
+    }
 }
 
 pub fn accepted(ms: u64, fd: i32) -> Event {
-    at(ms, ACCEPTOR, What::Accepted { fd, peer: Some(([10, 0, 0, 9], 40_000).into()) })
+    at(ms, ACCEPTOR, What::Accepted { fd, peer: Some(([10, 0, 0, 9], 40_000).into()), unix: false })
 }
 
 pub fn ready(ms: u64, fd: i32) -> Event {
     at(ms, POLLER, What::Ready { fd })
 }
 
-pub fn received(ms: u64, fd: i32, opening: Option<Opening>) -> Event {
-    at(ms, WORKER, What::Received { fd, bytes: 100, opening })
+pub fn read(ms: u64, fd: i32, openings: &[Opening]) -> Event {
+    let what =
+        What::Received { fd, bytes: 100, openings: openings.to_vec(), continues: false, undecided: false };
+    at(ms, WORKER, what)
+}
+
+pub fn received(ms: u64, fd: i32, opening: Opening) -> Event {
+    read(ms, fd, &[opening])
+}
+
+/// The begin of a head.
+pub fn part(ms: u64, fd: i32) -> Event {
+    let what = What::Received { fd, bytes: 10, openings: Vec::new(), continues: false, undecided: true };
+    at(ms, WORKER, what)
+}
+
+/// More of a request.
+pub fn body(ms: u64, fd: i32) -> Event {
+    let what = What::Received { fd, bytes: 10, openings: Vec::new(), continues: true, undecided: false };
+    at(ms, WORKER, what)
 }
 
 pub fn end_of_stream(ms: u64, fd: i32) -> Event {
-    at(ms, WORKER, What::Received { fd, bytes: 0, opening: None })
+    let what = What::Received { fd, bytes: 0, openings: Vec::new(), continues: false, undecided: false };
+    at(ms, WORKER, what)
 }
 
+pub fn wrote(ms: u64, fd: i32, answers: &[Answer]) -> Event {
+    at(ms, WORKER, What::Sent { fd, bytes: 100, answers: answers.to_vec() })
+}
+
+/// An answer by its status, or more of one.
 pub fn sent(ms: u64, fd: i32, status: Option<u16>) -> Event {
-    at(ms, WORKER, What::Sent { fd, bytes: 100, status, service: None })
+    let answer = match status {
+        Some(101) => Answer::Upgraded,
+        Some(100..200) => Answer::Interim,
+        Some(_) => Answer::Begins { stream: None, status, streaming: false },
+        None => Answer::Continues,
+    };
+    wrote(ms, fd, &[answer])
 }
 
 pub fn closed(ms: u64, fd: i32) -> Event {
@@ -64,11 +107,10 @@ pub fn closed(ms: u64, fd: i32) -> Event {
 }
 
 pub fn cpu(start_ms: u64, end_ms: u64, tid: u32, cpu_ms: u64) -> Event {
-    at(
-        end_ms,
-        tid,
-        What::ThreadCpu { start_ns: EXEC_NS + start_ms * MS, cpu_ns: cpu_ms * MS, run_queue_ns: MS },
-    )
+    let off = Offs { run_queue_ns: MS, ..Offs::default() };
+    let account =
+        Account { since_ns: EXEC_NS + start_ms * MS, cpu_ns: cpu_ms * MS, off, ..Account::default() };
+    at(end_ms, tid, What::ThreadAccount { account, leaving: Some(Cause::Lock) })
 }
 
 pub const MAIN: u32 = 101;
@@ -112,12 +154,10 @@ pub fn story() -> Vec<Event> {
         at(3_100, WORKER, What::Connecting { socket: 7, peer: database }),
         at(3_100, WORKER, What::Established { socket: 7, local: ([127, 0, 0, 1], 41_000).into() }),
         at(3_101, WORKER, What::Connected { fd: DB_FD, errno: None }),
-        at(
-            3_102,
-            WORKER,
-            What::Sent { fd: DB_FD, bytes: 8, status: None, service: Some(Service::Postgresql) },
-        ),
+        at(3_102, WORKER, What::Asked { fd: DB_FD, service: Some(Service::Postgresql), setup: true }),
         at(3_103, WORKER, What::Answered { fd: DB_FD, service: None }),
+        at(3_105, WORKER, What::Asked { fd: DB_FD, service: None, setup: false }),
+        at(3_110, WORKER, What::Answered { fd: DB_FD, service: None }),
         cpu(3_000, 3_100, WORKER, 60),
         sent(3_221, CLIENT_FD, Some(200)),
         named(3_230, POOL, "HikariPool-1 co"),
