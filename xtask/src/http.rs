@@ -10,10 +10,10 @@ use anyhow::{Context, Result, bail};
 const TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_HEADERS: usize = 64;
 
-/// A connection to a port of loopback.
+/// A connection to a port of loopback, cleartext unless another stream is put between.
 #[derive(Debug)]
-pub struct Connection {
-    stream: TcpStream,
+pub struct Connection<S = TcpStream> {
+    stream: S,
     port: u16,
     /// Received and not yet part of an answer.
     received: Vec<u8>,
@@ -40,6 +40,24 @@ impl Connection {
         Ok(Self { stream, port, received: Vec::new() })
     }
 
+    /// The same connection once more, to write on one thread and read on another.
+    pub fn second(&self) -> Result<Self> {
+        let stream = self.stream.try_clone().context("share a connection")?;
+        Ok(Self { stream, port: self.port, received: Vec::new() })
+    }
+
+    /// Puts something between: TLS.
+    pub fn wrap<S>(self, wrap: impl FnOnce(TcpStream) -> S) -> Connection<S> {
+        Connection { stream: wrap(self.stream), port: self.port, received: self.received }
+    }
+
+    /// Says that nothing more will be sent.
+    pub fn shut_down_writing(&self) -> Result<()> {
+        self.stream.shutdown(Shutdown::Write).context("shut down")
+    }
+}
+
+impl<S: Read + Write> Connection<S> {
     /// Sends one GET and reads its whole answer. `headers` are further lines, each ended by CRLF.
     pub fn get(&mut self, path: &str, headers: &str) -> Result<Response> {
         let request = format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n{headers}\r\n", self.port);
@@ -74,15 +92,15 @@ impl Connection {
         Ok(std::mem::take(&mut self.received))
     }
 
+    /// The stream itself.
+    pub fn into_stream(self) -> S {
+        self.stream
+    }
+
     /// Reads what still comes until the peer closes or resets the connection.
     pub fn receive_rest(mut self) -> Vec<u8> {
         while self.read_more().is_ok_and(|length| length > 0) {}
         self.received
-    }
-
-    /// Says that nothing more will be sent.
-    pub fn shut_down_writing(&self) -> Result<()> {
-        self.stream.shutdown(Shutdown::Write).context("shut down")
     }
 
     fn answer(&mut self, method: &str, started: Instant) -> Result<Response> {

@@ -1,6 +1,7 @@
 //! A load of known requests: what was sent, to be compared with what was counted.
 
 use std::collections::BTreeMap;
+use std::io::{Read, Write};
 
 use anyhow::{Context, Result, bail};
 
@@ -80,11 +81,17 @@ impl Sent {
 
 /// Sends `total` requests of the mix over `connections` connections at once, each of which stays open and sends one
 /// after the other.
-pub fn drive(port: u16, mix: &[Call], total: usize, connections: usize) -> Result<Sent> {
+pub fn drive<S: Read + Write>(
+    connect: impl Fn() -> Result<Connection<S>> + Sync,
+    mix: &[Call],
+    total: usize,
+    connections: usize,
+) -> Result<Sent> {
+    let connect = &connect;
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..connections)
             .map(|worker| {
-                scope.spawn(move || one_connection(port, mix, (worker..total).step_by(connections)))
+                scope.spawn(move || one_connection(connect()?, mix, (worker..total).step_by(connections)))
             })
             .collect();
         let mut sent = Sent::default();
@@ -98,8 +105,11 @@ pub fn drive(port: u16, mix: &[Call], total: usize, connections: usize) -> Resul
     })
 }
 
-fn one_connection(port: u16, mix: &[Call], numbers: impl Iterator<Item = usize>) -> Result<Sent> {
-    let mut connection = Connection::open(port)?;
+fn one_connection<S: Read + Write>(
+    mut connection: Connection<S>,
+    mix: &[Call],
+    numbers: impl Iterator<Item = usize>,
+) -> Result<Sent> {
     let mut sent = Sent::default();
     for number in numbers {
         // The step keeps a connection from sending the same call for ever where it divides the mix's length.

@@ -53,7 +53,16 @@ impl Traced {
     /// Starts a server of the testbed and waits until it says that it serves: no connection is made to find out. Its
     /// timeline is what [`Traced::finish`] gives.
     pub fn serve(server: Server) -> Result<Self> {
-        let mut traced = Self::start(&["-o", "json"], |port, dir| server.command(port, dir))?;
+        Self::serve_with(server, &[])
+    }
+
+    /// The same with options of the JVM.
+    pub fn serve_with(server: Server, jvm: &[&str]) -> Result<Self> {
+        let mut traced = Self::start(&["-o", "json"], |port, dir| {
+            let mut words = server.command(port, dir)?;
+            words.splice(1..1, jvm.iter().map(|&option| option.to_owned()));
+            Ok(words)
+        })?;
         wait::until("the server serves", Duration::from_millis(20), BOUND, || {
             if let Some(status) = traced.child.try_wait()? {
                 anyhow::bail!("the trace ended ({status})");

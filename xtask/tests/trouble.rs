@@ -1,18 +1,10 @@
-//! Trouble around a JVM: an agent that comes late, a collector that is away, clients that send no HTTP.
+//! Trouble around a JVM: an agent that comes late, a collector that is away.
 
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpStream};
-use std::time::Duration;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use xtask::hello::Hello;
-use xtask::jdk;
-use xtask::service::{Options, READINESS, call};
+use xtask::service::call;
 use xtask::testbed::Testbed;
 use xtask::timeline::{Timeline, list, number};
-
-/// Longest pause of a client for an answer to garbage; a server that knows none closes or stays silent.
-const SILENCE: Duration = Duration::from_secs(2);
 
 /// Count of user requests by route.
 fn counts(timeline: &Timeline) -> Vec<(String, u64)> {
@@ -80,64 +72,5 @@ fn an_agent_without_its_collector_goes_on_and_delivers_when_it_comes() -> Result
     assert_eq!(counts(&timeline), [("/hello".to_owned(), 30)]);
     let ordinals: Vec<u64> = timeline.user_requests().iter().map(|request| request.ordinal).collect();
     assert!(ordinals.iter().copied().eq(1..=30), "{ordinals:?}");
-    Ok(())
-}
-
-/// Sends bytes on a connection of its own; whether anything came back.
-fn send_raw(port: u16, bytes: &[u8]) -> Result<bool> {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).context("connect")?;
-    stream.set_read_timeout(Some(SILENCE))?;
-    // A server that has seen enough may close before it has read all.
-    let _ = stream.write_all(bytes);
-    let _ = stream.shutdown(Shutdown::Write);
-    let mut answer = [0; 64];
-    Ok(stream.read(&mut answer).is_ok_and(|length| length > 0))
-}
-
-fn garbage() -> Vec<Vec<u8>> {
-    let noise: Vec<u8> = (0..4096u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8 | 0x80).collect();
-    vec![
-        [b"GET /users/", vec![b'a'; 64 << 10].as_slice(), b" HTTP/1.1\r\nHost: x\r\n\r\n"].concat(),
-        [b"GET /users/1?q=", vec![b'a'; 64 << 10].as_slice()].concat(),
-        noise,
-        vec![0; 1024],
-        b"\xff\xfe\x00\x01".to_vec(),
-        b"get / users / 1 \r\n\r\n".to_vec(),
-        b"GET\r\n\r\n".to_vec(),
-        b"\x00GET /users/1 HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
-        b"GET /users/1\x00 HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
-        b"GET /users/1 HTTP/9.9.9\r\nHost: x\r\n\r\n".to_vec(),
-        [b"GET ".as_slice(), &[0xc3, 0x28, 0xa0, 0xa1], b" HTTP/1.1\r\nHost: x\r\n\r\n"].concat(),
-        vec![b'A'; 2000],
-    ]
-}
-
-#[test]
-fn what_is_no_http_is_no_route_and_spoils_no_count() -> Result<()> {
-    const CALLS: u64 = 30;
-    let mut testbed = Testbed::start("end-to-end/garbage")?;
-    let options = Options { jdk: jdk::choose()?, jvm: vec![], properties: vec![] };
-    let mut service = testbed.start_service(&options)?;
-    service.await_ready()?;
-    let mut answered = 0;
-    for bytes in garbage() {
-        answered += u64::from(send_raw(service.port(), &bytes)?);
-    }
-    assert!(answered > 0, "the server answers none of it, so this shows nothing");
-    for _ in 0..CALLS {
-        call(&mut service.connect()?, READINESS)?;
-        call(&mut service.connect()?, "/hello")?;
-    }
-    testbed.check_alive()?;
-    service.stop()?;
-    let timeline = testbed
-        .collector()
-        .await_timeline(service.pid(), "the service's end", |timeline| timeline.value["exit"].is_object())?;
-    let expected = [(READINESS, CALLS), ("/hello", CALLS), ("~unparsed", answered)];
-    assert_eq!(counts(&timeline), expected.map(|(route, count)| (route.to_owned(), count)));
-    assert_eq!(number(&timeline.value["requestCounts"]["unparsed"]), Some(answered));
-    assert!(timeline.complete(), "{}", timeline.summary());
-    let log = std::fs::read_to_string(testbed.dir().join("agent.log"))?;
-    assert!(!log.contains("panicked"), "{log}");
     Ok(())
 }

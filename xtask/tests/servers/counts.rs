@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use xtask::http::Connection;
 use xtask::jdk;
 use xtask::load::{self, Call, MIX, Sent, USERS};
 use xtask::server::{Server, VIRTUAL_THREADS};
@@ -10,10 +11,10 @@ use xtask::timeline::{Timeline, list, number};
 use xtask::traced::Traced;
 
 /// Requests and connections of each wave: a thousand requests in all.
-const WAVES: [(usize, usize); 3] = [(200, 1), (300, 4), (500, 32)];
+pub const WAVES: [(usize, usize); 3] = [(200, 1), (300, 4), (500, 32)];
 
 /// User requests by method and route, as the timeline has them.
-fn counted(timeline: &Timeline) -> BTreeMap<String, u64> {
+pub fn counted(timeline: &Timeline) -> BTreeMap<String, u64> {
     let routes = list(&timeline.value["routes"]);
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     let counts = routes.map(|route| {
@@ -24,7 +25,13 @@ fn counted(timeline: &Timeline) -> BTreeMap<String, u64> {
 }
 
 /// Asserts that the timeline has just these requests, and missed nothing.
-fn assert_counts(timeline: &Timeline, sent: &Sent) {
+pub fn assert_counts(timeline: &Timeline, sent: &Sent) {
+    assert_requests(timeline, sent);
+    assert!(timeline.complete(), "{}", timeline.summary());
+}
+
+/// Asserts that the timeline has just these requests.
+pub fn assert_requests(timeline: &Timeline, sent: &Sent) {
     assert_eq!(counted(timeline), sent.user, "{}", timeline.summary());
     let counts = &timeline.value["requestCounts"];
     let of_class = |class: &str| number(&counts[class]).unwrap_or(0);
@@ -33,7 +40,6 @@ fn assert_counts(timeline: &Timeline, sent: &Sent) {
         (sent.user_total(), sent.probe, 0, 0),
         "{counts}"
     );
-    assert!(timeline.complete(), "{}", timeline.summary());
 }
 
 /// Each request that is kept has the status that every answer of its route had.
@@ -61,7 +67,7 @@ fn every_request_is_counted_once(server: Server) -> Result<()> {
     let mut traced = Traced::serve(server)?;
     let mut sent = Sent::default();
     for (total, connections) in WAVES {
-        sent.merge(load::drive(traced.port(), &mix, total, connections)?);
+        sent.merge(load::drive(|| Connection::open(traced.port()), &mix, total, connections)?);
     }
     let timeline = traced.finish()?;
     assert_counts(&timeline, &sent);
@@ -82,6 +88,16 @@ fn jetty() -> Result<()> {
 #[test]
 fn undertow() -> Result<()> {
     every_request_is_counted_once(Server::Undertow)
+}
+
+#[test]
+fn netty() -> Result<()> {
+    every_request_is_counted_once(Server::Netty)
+}
+
+#[test]
+fn netty_epoll() -> Result<()> {
+    every_request_is_counted_once(Server::NettyEpoll)
 }
 
 #[test]

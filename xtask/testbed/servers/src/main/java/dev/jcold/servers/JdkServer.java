@@ -38,6 +38,10 @@ public final class JdkServer {
             case "/unchanged" -> answer(exchange, 304, null);
             case "/sse" -> events(exchange);
             case "/early" -> early(exchange);
+            case "/fork" -> {
+                new ProcessBuilder("true").start().onExit().join();
+                answer(exchange, 200, Answers.HELLO);
+            }
             case "/async" -> BEHIND.execute(() -> {
                 try {
                     answer(exchange, 200, Answers.HELLO);

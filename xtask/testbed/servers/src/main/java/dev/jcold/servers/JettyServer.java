@@ -27,6 +27,7 @@ public final class JettyServer {
         ServerConnector connector = new ServerConnector(server);
         connector.setHost("127.0.0.1");
         connector.setPort(port);
+        connector.setAcceptQueueSize(4096);
         server.addConnector(connector);
         WebSocketUpgradeHandler webSocket = WebSocketUpgradeHandler.from(server, container -> {
             container.setIdleTimeout(Duration.ofMinutes(1));

@@ -2,11 +2,13 @@ package dev.jcold.servers;
 
 import io.netty.bootstrap.ServerBootstrap;
 import io.netty.channel.ChannelHandler;
+import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInitializer;
 import io.netty.channel.ChannelPipeline;
 import io.netty.channel.IoHandlerFactory;
 import io.netty.channel.MultiThreadIoEventLoopGroup;
 import io.netty.channel.ServerChannel;
+import io.netty.channel.SimpleChannelInboundHandler;
 import io.netty.channel.epoll.EpollIoHandler;
 import io.netty.channel.epoll.EpollServerSocketChannel;
 import io.netty.channel.nio.NioIoHandler;
@@ -28,6 +30,7 @@ import io.netty.handler.ssl.SslContext;
 import io.netty.handler.ssl.SslContextBuilder;
 import io.netty.handler.ssl.SslProvider;
 import io.netty.util.AsciiString;
+import io.netty.util.ReferenceCountUtil;
 import java.net.InetAddress;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -93,10 +96,12 @@ public final class NettyServer {
             }
         };
         pipeline.addLast(new CleartextHttp2ServerUpgradeHandler(codec, upgrade, priorKnowledge));
-        pipeline.addLast(new ChannelInitializer<SocketChannel>() {
+        pipeline.addLast(new SimpleChannelInboundHandler<HttpMessage>() {
             @Override
-            protected void initChannel(SocketChannel channel) {
-                http1(channel.pipeline());
+            protected void channelRead0(ChannelHandlerContext context, HttpMessage first) {
+                http1(context.pipeline());
+                context.fireChannelRead(ReferenceCountUtil.retain(first));
+                context.pipeline().remove(this);
             }
         });
     }

@@ -44,6 +44,7 @@ public final class UndertowServer {
         Undertow.builder()
                 .addHttpListener(port, "127.0.0.1")
                 .setServerOption(UndertowOptions.ENABLE_HTTP2, true)
+                .setServerOption(UndertowOptions.MAX_ENTITY_SIZE, -1L)
                 .setHandler(routes)
                 .build()
                 .start();
