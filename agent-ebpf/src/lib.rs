@@ -15,10 +15,10 @@ pub const REQUEST_CAPTURE: usize = 4096;
 pub const SHORT_CAPTURE: usize = 512;
 /// First bytes of an answer's continuation or of an outbound protocol that are copied.
 pub const OPENING_CAPTURE: usize = 32;
-/// Parts of one write of HTTP/2 frames that are looked at, as `struct iovec`s.
-pub const PARTS: usize = 8;
-/// First bytes of each such part that are copied.
-pub const PART_CAPTURE: usize = 256;
+/// Parts of one write of HTTP/2 frames that are looked at, as `struct iovec`s: servers gather the frames of many answers.
+pub const PARTS: usize = 32;
+/// First bytes of each such part that are copied: a frame's header, and the status that begins its headers.
+pub const PART_CAPTURE: usize = 64;
 /// Bytes of a poller's array that are copied: 85 `struct epoll_event`s on x86-64, 64 on arm64, 128 `struct pollfd`s.
 pub const READY_CAPTURE: usize = 1024;
 /// Syscall numbers that the dispatch table covers; both x86-64 and arm64 stay below.
@@ -347,7 +347,7 @@ const _: () = assert!(size_of::<Received>() == 664);
 const _: () = assert!(size_of::<ReceivedLong>() == 4248);
 const _: () = assert!(size_of::<Sent>() == 184);
 const _: () = assert!(size_of::<SentHead>() == 664);
-const _: () = assert!(size_of::<SentParts>() == 2232);
+const _: () = assert!(size_of::<SentParts>() == 2328);
 const _: () = assert!(size_of::<ReadyMany>() == 1056);
 
 /// Bits of [`Process::flags`].

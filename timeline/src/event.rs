@@ -199,6 +199,11 @@ pub enum What {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         undecided: bool,
     },
+    /// The client of an accepted connection offers HTTP/2 inside TLS; nobody sees whether it is spoken.
+    MayMultiplex {
+        /// The connection's fd.
+        fd: i32,
+    },
     /// Bytes were written to an accepted connection.
     Sent {
         /// Its fd.

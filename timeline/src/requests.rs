@@ -172,7 +172,7 @@ impl Requests {
             connection_ordinal: ended.connection_ordinal,
             accept_wait_ns: ended.accept_wait_ns,
             streaming: ended.streaming,
-            protocol: ended.protocol.to_owned(),
+            protocol: ended.protocol.of_request().to_owned(),
             ..v1::Request::default()
         };
         match ended.admitted.class {

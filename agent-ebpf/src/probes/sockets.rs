@@ -264,7 +264,6 @@ fn sent_parts(process: &Process, fd: i32, ret: i64, buffer: Buffer) {
             let (vector, count) = buffer.parts();
             (*record).parts = count.max(1) as u32;
             if count <= 1 {
-                (*record).lengths = [ret as u32, 0, 0, 0, 0, 0, 0, 0];
                 let data = (&raw mut (*record).data).cast::<[u8; PARTS * PART_CAPTURE]>();
                 copy(data, ret as u32, buffer.address());
                 return;

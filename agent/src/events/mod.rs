@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use agent_ebpf::{Account, Head, PARTS, ReadyMany, SentParts};
 use timeline::{
     Event, What,
-    wire::{Piece, Wire},
+    wire::{Piece, Protocol, Wire},
 };
 
 use self::{
@@ -34,6 +34,13 @@ impl Decoder {
     /// Follows a connection that was accepted before the probes were there.
     pub fn adopt(&mut self, fd: i32) {
         self.accepted.insert(fd, Wire::adopted());
+    }
+
+    /// Records were lost: where bodies end is not known any more.
+    pub fn lost(&mut self) {
+        for wire in self.accepted.values_mut() {
+            *wire = Wire::adopted();
+        }
     }
 
     /// The events that a record tells, in order; records of a process's life tell none.
@@ -74,11 +81,11 @@ impl Decoder {
             Record::Ready(head) => (*head, What::Ready { fd: head.fd }),
             Record::Received(r) => {
                 running(r.head, &r.account, &mut tell);
-                (r.head, self.received(r.head.fd, r.bytes, captured(&r.data, r.captured)))
+                (r.head, self.received(r.head, r.bytes, captured(&r.data, r.captured), &mut tell))
             }
             Record::ReceivedLong(r) => {
                 running(r.head, &r.account, &mut tell);
-                (r.head, self.received(r.head.fd, r.bytes, captured(&r.data, r.captured)))
+                (r.head, self.received(r.head, r.bytes, captured(&r.data, r.captured), &mut tell))
             }
             Record::Sent(r) => {
                 running(r.head, &r.account, &mut tell);
@@ -114,10 +121,21 @@ impl Decoder {
         tell(Event { at_ns: head.at_ns, tid: head.tid, what });
     }
 
-    fn received(&mut self, fd: i32, bytes: u32, captured: &[u8]) -> What {
+    fn received(
+        &mut self,
+        Head { fd, tid, at_ns, .. }: Head,
+        bytes: u32,
+        captured: &[u8],
+        tell: &mut impl FnMut(Event),
+    ) -> What {
+        const MULTIPLEXED: Option<Protocol> = Some(Protocol::Tls { may_multiplex: true });
         let wire = self.accepted.entry(fd).or_default();
+        let before = wire.protocol();
         let timeline::wire::Received { openings, continues, undecided } =
             wire.received(Piece { captured, len: bytes });
+        if wire.protocol() == MULTIPLEXED && before != MULTIPLEXED {
+            tell(Event { at_ns, tid, what: What::MayMultiplex { fd } });
+        }
         What::Received { fd, bytes, openings, continues, undecided }
     }
 

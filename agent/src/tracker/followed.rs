@@ -33,6 +33,8 @@ pub struct Followed {
     builder: Builder,
     recorder: Option<Recorder>,
     delivered: u64,
+    /// Of `made`, as far as the decoder was told.
+    dropped: u64,
     /// What an earlier agent had counted.
     before: Counts,
     /// Misses of all probes when this JVM was first counted.
@@ -53,6 +55,7 @@ impl Followed {
             builder,
             recorder,
             delivered: 0,
+            dropped: 0,
             misses_before: None,
             untold: true,
         }
@@ -109,6 +112,10 @@ impl Followed {
             return;
         }
         let Counts { produced, dropped, misses, .. } = self.made;
+        if dropped > self.dropped {
+            self.dropped = dropped;
+            self.decoder.lost();
+        }
         let misses_before = *self.misses_before.get_or_insert(misses);
         self.builder.counted(Counts {
             produced: self.before.produced + produced,

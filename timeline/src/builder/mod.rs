@@ -222,6 +222,7 @@ impl Builder {
                     self.inbound.received(*fd, Touch::of(event), read, &mut self.requests, before_ready);
                 self.take(outcome, at_ns);
             }
+            &What::MayMultiplex { fd } => self.inbound.may_multiplex(fd),
             What::Sent { fd, answers, .. } => {
                 let before_ready = self.is_before_ready();
                 let outcome =

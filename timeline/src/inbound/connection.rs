@@ -19,18 +19,26 @@ pub(crate) enum Protocol {
     Http1,
     Http2,
     Tls,
+    /// TLS, perhaps with HTTP/2 inside.
+    TlsMultiplexed,
     Upgraded,
     Unix,
 }
 
 impl Protocol {
-    /// The word for it in the contract.
+    /// The word for it at a request.
+    pub fn of_request(self) -> &'static str {
+        if self == Protocol::TlsMultiplexed { Protocol::Tls.as_str() } else { self.as_str() }
+    }
+
+    /// The word for it at accepted connections.
     pub fn as_str(self) -> &'static str {
         match self {
             Protocol::Unknown => "unknown",
             Protocol::Http1 => "http/1.1",
             Protocol::Http2 => "h2",
             Protocol::Tls => "tls",
+            Protocol::TlsMultiplexed => "tls (h2 offered)",
             Protocol::Upgraded => "websocket",
             Protocol::Unix => "unix",
         }
@@ -126,17 +134,16 @@ impl Connection {
             }
             Opening::Unparsed => (None, Line::Unparsed, self.facts.protocol),
             Opening::Encrypted => {
-                self.facts.protocol = Protocol::Tls;
                 // More data of a request that is not answered is part of it.
                 if let Some(open) = self.open.back_mut().filter(|open| open.sent_ns.is_none()) {
                     open.touch(begin.read);
                     outcome.works_on = Some(open.id);
                     return;
                 }
-                (None, Line::Encrypted, Protocol::Tls)
+                (None, Line::Encrypted, self.facts.protocol.max(Protocol::Tls))
             }
             Opening::Handshake => {
-                self.facts.protocol = Protocol::Tls;
+                self.facts.protocol = self.facts.protocol.max(Protocol::Tls);
                 return;
             }
             &Opening::Reset { stream } => {
@@ -151,7 +158,7 @@ impl Connection {
         self.facts.protocol = protocol;
         if self.open.len() >= OPEN_MAX {
             outcome.lost.push(Loss::Uncaptured);
-            return;
+            self.pop(begin.read.at_ns, outcome);
         }
         *context.next_id += 1;
         let mut open = Open::new(*context.next_id, stream, line, begin);
@@ -210,7 +217,10 @@ impl Connection {
                         open.stream = Some(*stream);
                     }
                 }
-                Answer::Lost { reason } => outcome.lost.push(*reason),
+                Answer::Lost { reason } => {
+                    outcome.lost.push(*reason);
+                    self.end_streams(touch.at_ns, &mut outcome);
+                }
             }
         }
         self.last_sent_ns = touch.at_ns;
@@ -263,6 +273,14 @@ impl Connection {
 
     fn ends(&mut self, stream: u32, at_ns: u64, outcome: &mut Outcome) {
         if let Some(id) = self.open.iter().find(|open| open.stream == Some(stream)).map(|open| open.id) {
+            self.remove(id, at_ns, outcome);
+        }
+    }
+
+    /// Ends the streams whose answers have begun: their ends may be among what was lost.
+    fn end_streams(&mut self, at_ns: u64, outcome: &mut Outcome) {
+        let begun = |open: &&Open| open.stream.is_some() && open.sent_ns.is_some();
+        for id in self.open.iter().filter(begun).map(|open| open.id).collect::<Vec<_>>() {
             self.remove(id, at_ns, outcome);
         }
     }

@@ -32,6 +32,7 @@ const HANDSHAKES_MAX: usize = 4096;
 const NOT_FOLLOWED: &[(Protocol, &str)] = &[
     (Protocol::Unix, "not followed: a Unix socket"),
     (Protocol::Upgraded, "not followed after its upgrade"),
+    (Protocol::TlsMultiplexed, "counted by turns: HTTP/2 would be inside TLS"),
 ];
 
 /// What is known of the client of a connection.
@@ -115,6 +116,13 @@ impl Inbound {
         })
     }
 
+    /// The client offers HTTP/2 inside TLS.
+    pub fn may_multiplex(&mut self, fd: i32) {
+        if let Some(connection) = self.by_fd.get_mut(&fd) {
+            connection.facts.protocol = Protocol::TlsMultiplexed;
+        }
+    }
+
     /// Bytes were read.
     pub fn received(
         &mut self,
@@ -162,10 +170,7 @@ impl Inbound {
     fn count(&mut self, outcome: Outcome) -> Outcome {
         for ended in &outcome.ended {
             self.working.retain(|_, (_, id)| *id != ended.id);
-            let protocol = [Protocol::Http1, Protocol::Http2, Protocol::Tls]
-                .into_iter()
-                .find(|protocol| protocol.as_str() == ended.protocol);
-            self.counted.entry(protocol.unwrap_or_default()).or_default().1 += 1;
+            self.counted.entry(ended.protocol).or_default().1 += 1;
         }
         outcome
     }

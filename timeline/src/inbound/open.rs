@@ -1,5 +1,6 @@
 //! A request that is open.
 
+use super::connection::{Facts, Protocol};
 use crate::{
     event::Event,
     requests::{Admitted, Requests, Sender},
@@ -66,7 +67,7 @@ pub(crate) struct Ended {
     /// Who saw that its data is ready, who read it, and who had a hand in it then.
     pub path: Vec<Touch>,
     pub connection_ordinal: u64,
-    pub protocol: &'static str,
+    pub protocol: Protocol,
     /// Of a connection's first request: from its handshake to being accepted.
     pub accept_wait_ns: Option<u64>,
 }
@@ -131,7 +132,7 @@ impl Open {
     }
 
     /// It is over: with its last byte, or at `at_ns` when none was written. `None` when it never was a request.
-    pub fn end(self, at_ns: u64, of: &super::connection::Facts) -> Option<Ended> {
+    pub fn end(self, at_ns: u64, of: &Facts) -> Option<Ended> {
         Some(Ended {
             id: self.id,
             admitted: self.admitted?,
@@ -140,7 +141,7 @@ impl Open {
             streaming: self.streaming,
             path: self.path,
             connection_ordinal: of.ordinal,
-            protocol: of.protocol.as_str(),
+            protocol: of.protocol,
             accept_wait_ns: None,
         })
     }

@@ -18,7 +18,6 @@ mod tls;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::answer::status;
 use self::{
     bytes::{Bytes, Held},
     http1::Http1,
