@@ -3,7 +3,9 @@
 
 mod accuracy;
 mod clock;
+mod ledger;
 mod sampler;
+mod servers;
 mod table;
 
 use std::fs;
@@ -35,14 +37,62 @@ pub fn accuracy(runs: u32, as_json: bool) -> Result<()> {
         "runs": done.iter().map(|tables| to_json(tables)).collect::<Vec<_>>(),
         "medians": to_json(&medians),
     });
-    let text = serde_json::to_string_pretty(&report)?;
-    let file = repo::target().join("bench/accuracy.json");
+    finish("accuracy", &report, as_json)?;
+    if !as_json {
+        show(&format!("medians of {runs} runs, java {}", jdk.version), &medians);
+        println!("{}", accuracy::NOTES);
+    }
+    Ok(())
+}
+
+/// Starts the Spring testbed `starts` times in each of its configurations and prints where its first requests spent
+/// their time: medians, then the longest. As JSON it goes to `target/bench/ledger.json`.
+pub fn ledger(starts: u32, as_json: bool) -> Result<()> {
+    let jdk = jdk::choose()?;
+    let mut done: Vec<Vec<Table>> = Vec::new();
+    for number in 1..=starts {
+        say("run", &format!("{number} of {starts}"));
+        done.push(
+            ledger::run(&format!("bench/ledger-{number}"), &jdk)
+                .with_context(|| format!("run {number} of {starts}"))?,
+        );
+    }
+    let (medians, maxima) = (table::medians(&done), table::maxima(&done));
+    let report = json!({
+        "java": jdk.version,
+        "runs": done.iter().map(|tables| to_json(tables)).collect::<Vec<_>>(),
+        "medians": to_json(&medians),
+        "maxima": to_json(&maxima),
+    });
+    finish("ledger", &report, as_json)?;
+    if !as_json {
+        show(&format!("medians of {starts} starts, java {}", jdk.version), &medians);
+        show(&format!("maxima of {starts} starts"), &maxima);
+        println!("{}", ledger::NOTES);
+    }
+    Ok(())
+}
+
+/// Loads each server of the testbed with and without the agent. As JSON it goes to `target/bench/servers.json`.
+pub fn servers(requests: usize, as_json: bool) -> Result<()> {
+    let jdk = jdk::choose()?;
+    let table = servers::run(requests)?;
+    let report = json!({ "java": jdk.version, "servers": table.to_json() });
+    finish("servers", &report, as_json)?;
+    if !as_json {
+        show(&format!("java {}", jdk.version), &[table]);
+        println!("{}", servers::NOTES);
+    }
+    Ok(())
+}
+
+/// Writes the report to `target/bench/NAME.json`, and to stdout when it is all that is wanted there.
+fn finish(name: &str, report: &Value, as_json: bool) -> Result<()> {
+    let text = serde_json::to_string_pretty(report)?;
+    let file = repo::target().join("bench").join(format!("{name}.json"));
     fs::write(&file, &text).with_context(|| file.display().to_string())?;
     if as_json {
         println!("{text}");
-    } else {
-        show(&format!("medians of {runs} runs, java {}", jdk.version), &medians);
-        println!("{}", accuracy::NOTES);
     }
     Ok(())
 }

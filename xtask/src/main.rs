@@ -64,6 +64,24 @@ enum Bench {
         #[arg(long)]
         json: bool,
     },
+    /// First requests of the Spring testbed, by what its configuration leaves for them: where their time went
+    Ledger {
+        /// How many starts in each configuration
+        #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+        starts: u32,
+        /// Print nothing on stdout but JSON; it is in target/bench/ledger.json in any case
+        #[arg(long)]
+        json: bool,
+    },
+    /// The testbed's servers at their highest rate: requests counted and sent, and what counting costs
+    Servers {
+        /// How many requests each
+        #[arg(long, default_value_t = 20_000)]
+        requests: usize,
+        /// Print nothing on stdout but JSON; it is in target/bench/servers.json in any case
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 fn main() -> ExitCode {
@@ -99,10 +117,14 @@ fn run(task: Task) -> Result<()> {
             build::run()?;
             testbed(server, &options)
         }
-        Task::Bench { what: Bench::Accuracy { runs, json } } => {
+        Task::Bench { what } => {
             setup::run(Purpose::Demo)?;
             build::run()?;
-            bench::accuracy(runs, json)
+            match what {
+                Bench::Accuracy { runs, json } => bench::accuracy(runs, json),
+                Bench::Ledger { starts, json } => bench::ledger(starts, json),
+                Bench::Servers { requests, json } => bench::servers(requests, json),
+            }
         }
         Task::Test { arguments } => {
             setup::run(Purpose::Test)?;

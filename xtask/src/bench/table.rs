@@ -69,7 +69,9 @@ impl fmt::Display for Table {
 }
 
 fn shown(key: &str, value: u64) -> String {
-    if key.ends_with("_ns") {
+    if key.ends_with("_each_ns") {
+        format!("{:.1} µs", value as f64 / 1e3)
+    } else if key.ends_with("_ns") {
         report::ms(value)
     } else if key.ends_with("_bytes") {
         format!("{:.1} MiB", value as f64 / 1_048_576.0)
@@ -80,17 +82,26 @@ fn shown(key: &str, value: u64) -> String {
 
 /// Cell by cell the median of the same table in each run; a cell that no run has stays empty.
 pub fn medians(runs: &[Vec<Table>]) -> Vec<Table> {
+    cell_by_cell(runs, |values| report::p50(values, 1, values.len()))
+}
+
+/// The same with the largest.
+pub fn maxima(runs: &[Vec<Table>]) -> Vec<Table> {
+    cell_by_cell(runs, |values| values.iter().max().copied())
+}
+
+fn cell_by_cell(runs: &[Vec<Table>], one_of: impl Fn(&[u64]) -> Option<u64>) -> Vec<Table> {
     let Some(first) = runs.first() else { return Vec::new() };
-    let mut medians = first.clone();
-    for (t, table) in medians.iter_mut().enumerate() {
+    let mut tables = first.clone();
+    for (t, table) in tables.iter_mut().enumerate() {
         for (r, row) in table.rows.iter_mut().enumerate() {
             for (c, cell) in row.cells.iter_mut().enumerate() {
                 let values: Vec<u64> = runs.iter().filter_map(|run| run[t].rows[r].cells[c]).collect();
-                *cell = report::p50(&values, 1, values.len());
+                *cell = one_of(&values);
             }
         }
     }
-    medians
+    tables
 }
 
 #[cfg(test)]
