@@ -15,10 +15,22 @@ pub const REQUEST_CAPTURE: usize = 4096;
 pub const SHORT_CAPTURE: usize = 512;
 /// First bytes of an answer's continuation or of an outbound protocol that are copied.
 pub const OPENING_CAPTURE: usize = 32;
-/// Parts of one write of HTTP/2 frames that are looked at, as `struct iovec`s: servers gather the frames of many answers.
-pub const PARTS: usize = 32;
-/// First bytes of each such part that are copied: a frame's header, and the status that begins its headers.
-pub const PART_CAPTURE: usize = 64;
+/// First bytes of a write of HTTP/2 frames that are copied, shared by its parts: see [`part_capture`].
+pub const PARTS_CAPTURE: usize = 2048;
+/// Parts of a write (`struct iovec`s) that are looked at: servers gather the frames of many answers.
+pub const PARTS: usize = 64;
+/// So many parts are few.
+pub const FEW_PARTS: usize = 8;
+
+/// First bytes of each part that are copied, by how many there are: several frames of each of a few, or else each frame's
+/// header and the status that begins its headers.
+pub const fn part_capture(parts: usize) -> usize {
+    match parts {
+        0 | 1 => PARTS_CAPTURE,
+        2..=FEW_PARTS => PARTS_CAPTURE / FEW_PARTS,
+        _ => PARTS_CAPTURE / PARTS,
+    }
+}
 /// Bytes of a poller's array that are copied: 85 `struct epoll_event`s on x86-64, 64 on arm64, 128 `struct pollfd`s.
 pub const READY_CAPTURE: usize = 1024;
 /// Syscall numbers that the dispatch table covers; both x86-64 and arm64 stay below.
@@ -314,10 +326,10 @@ pub struct SentParts {
     pub parts: u32,
     /// Of the thread, on its CPU.
     pub account: Account,
-    /// Bytes of each part.
+    /// Bytes of each part, of as many as there are.
     pub lengths: [u32; PARTS],
-    /// The first bytes of each part.
-    pub data: [[u8; PART_CAPTURE]; PARTS],
+    /// The first bytes of each part, [`part_capture`] for each.
+    pub data: [u8; PARTS_CAPTURE],
 }
 
 /// See [`Kind::EpollReady`] and [`Kind::PollReady`].
@@ -347,7 +359,7 @@ const _: () = assert!(size_of::<Received>() == 664);
 const _: () = assert!(size_of::<ReceivedLong>() == 4248);
 const _: () = assert!(size_of::<Sent>() == 184);
 const _: () = assert!(size_of::<SentHead>() == 664);
-const _: () = assert!(size_of::<SentParts>() == 2328);
+const _: () = assert!(size_of::<SentParts>() == 2456);
 const _: () = assert!(size_of::<ReadyMany>() == 1056);
 
 /// Bits of [`Process::flags`].
@@ -424,7 +436,7 @@ pub mod speech {
     pub const NONE: u32 = 0;
     /// The first bytes since it was last written to.
     pub const PLAIN: u32 = 1;
-    /// TLS: the first bytes of each read, for the records' headers.
+    /// TLS: the client's hello, then the first bytes of each read, for the records' headers.
     pub const RECORDS: u32 = 2;
     /// HTTP/2, or what an upgrade led to: the first bytes of each read and of each part of a write.
     pub const FRAMES: u32 = 3;

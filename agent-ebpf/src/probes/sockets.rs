@@ -2,9 +2,9 @@
 //! is left after one look-up.
 
 use agent_ebpf::{
-    Accepted, Connected, Counter, Head, Kind, PART_CAPTURE, PARTS, Process, READY_CAPTURE, REQUEST_CAPTURE,
+    Accepted, Connected, Counter, FEW_PARTS, Head, Kind, PARTS, Process, READY_CAPTURE, REQUEST_CAPTURE,
     ReadyMany, Received, ReceivedLong, SHORT_CAPTURE, Sent, SentHead, SentParts, SockAddr, Socket, SocketKey,
-    role, speech,
+    part_capture, role, speech,
 };
 use aya_ebpf::helpers::{bpf_probe_read_user, generated::bpf_probe_read_user as read_user_raw};
 
@@ -142,15 +142,17 @@ pub fn received(fd: i32, ret: i64, buffer: Buffer) {
         }
         return;
     }
-    if socket.speech == speech::NONE && ret > 0 {
+    let first = socket.speech == speech::NONE && ret > 0;
+    if first {
         socket.speech = speech_of(buffer.address());
     }
     if socket.written != 0 {
         (socket.written, socket.captured) = (0, 0);
     }
     let room = match socket.speech {
-        speech::RECORDS => SHORT_CAPTURE as u32,
-        speech::FRAMES => REQUEST_CAPTURE as u32,
+        // The client's hello says what may be spoken inside.
+        speech::RECORDS if !first => SHORT_CAPTURE as u32,
+        speech::RECORDS | speech::FRAMES => REQUEST_CAPTURE as u32,
         _ => (REQUEST_CAPTURE as u32).saturating_sub(socket.captured),
     };
     let captured = (ret as u32).min(room);
@@ -263,22 +265,42 @@ fn sent_parts(process: &Process, fd: i32, ret: i64, buffer: Buffer) {
             (*record).account = account::current(head.tid);
             let (vector, count) = buffer.parts();
             (*record).parts = count.max(1) as u32;
+            let data = &raw mut (*record).data;
             if count <= 1 {
-                let data = (&raw mut (*record).data).cast::<[u8; PARTS * PART_CAPTURE]>();
                 copy(data, ret as u32, buffer.address());
-                return;
-            }
-            for index in 0..PARTS {
-                let [address, length] = if (index as u64) < count {
-                    user::<[u64; 2]>(vector + index as u64 * 16).unwrap_or_default()
-                } else {
-                    [0, 0]
-                };
-                (*record).lengths[index] = length as u32;
-                copy(&raw mut (*record).data[index], length as u32, address);
+            } else if count <= FEW_PARTS as u64 {
+                let data = data.cast::<[[u8; part_capture(FEW_PARTS)]; FEW_PARTS]>();
+                copy_parts(data, &raw mut (*record).lengths, vector, count);
+            } else {
+                let data = data.cast::<[[u8; part_capture(PARTS)]; PARTS]>();
+                copy_parts(data, &raw mut (*record).lengths, vector, count);
             }
         }
     });
+}
+
+/// Copies the first bytes of each part, and their lengths.
+///
+/// # Safety
+/// `data` and `lengths` are memory of a record.
+#[inline(always)]
+unsafe fn copy_parts<const N: usize, const M: usize>(
+    data: *mut [[u8; N]; M],
+    lengths: *mut [u32; PARTS],
+    vector: u64,
+    count: u64,
+) {
+    for index in 0..M {
+        if index as u64 >= count {
+            break;
+        }
+        let [address, length] = user::<[u64; 2]>(vector + index as u64 * 16).unwrap_or_default();
+        // SAFETY: the caller's promise; M is at most PARTS.
+        unsafe {
+            (*lengths)[index] = length as u32;
+            copy(&raw mut (*data)[index], length as u32, address);
+        }
+    }
 }
 
 /// The process set up an io_uring.

@@ -7,7 +7,7 @@ pub mod raw;
 
 use std::collections::HashMap;
 
-use agent_ebpf::{Account, Head, PARTS, ReadyMany, SentParts};
+use agent_ebpf::{Account, Head, PARTS, ReadyMany, SentParts, part_capture};
 use timeline::{
     Event, What,
     wire::{Piece, Protocol, Wire},
@@ -169,13 +169,14 @@ fn captured(data: &[u8], captured: u32) -> &[u8] {
 
 /// The parts of a write, as far as it went.
 fn parts(record: &SentParts) -> Vec<Piece<'_>> {
-    let mut rest = record.bytes;
-    let mut parts = Vec::with_capacity(PARTS + 1);
-    if record.parts <= 1 {
-        let data = record.data.as_flattened();
-        return vec![Piece { captured: captured(data, rest), len: rest }];
+    let count = record.parts as usize;
+    let slot = part_capture(count);
+    if count <= 1 {
+        return vec![Piece { captured: captured(&record.data, record.bytes), len: record.bytes }];
     }
-    for (data, &length) in record.data.iter().zip(&record.lengths) {
+    let mut rest = record.bytes;
+    let mut parts = Vec::with_capacity(count.min(PARTS) + 1);
+    for (data, &length) in record.data.chunks_exact(slot).zip(&record.lengths).take(count) {
         let len = length.min(rest);
         if len > 0 {
             parts.push(Piece { captured: captured(data, len), len });

@@ -45,9 +45,9 @@ impl Hello {
         }
     }
 
-    /// Whether HTTP/2 is offered, or may be.
+    /// Whether HTTP/2 is offered, or may be; not before all of the hello has come.
     pub fn may_offer_http2(&self) -> bool {
-        self.http2 != Some(false)
+        self.closed && self.http2 != Some(false)
     }
 
     /// Whether a server may send tickets (RFC 8446, section 4.2.9).
