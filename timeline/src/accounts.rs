@@ -109,7 +109,7 @@ impl Accounts {
         let idle = |off: &&LastOff| matches!(off.cause, Cause::Lock | Cause::Poll);
         let wait = waits.clone().find(spans).or_else(|| waits.rfind(idle));
         let woken_ns = match wait {
-            Some(off) => off.on_ns.saturating_sub(off.run_queue_ns.saturating_add(off.throttled_ns)),
+            Some(off) => off.woken_ns(),
             None => Some(history.since_ns).filter(|since| *since > since_ns && *since <= by_ns)?,
         };
         Some(woken_ns.clamp(since_ns, by_ns))
@@ -148,9 +148,17 @@ impl History {
             };
             if (last_ns..=last.on_ns).contains(&last.off_ns) && last.on_ns <= at_ns {
                 let before_ns = before_ns.max(known_cpu_ns);
-                let off = account.off.without(&last);
-                self.points.push_back(Point { at_ns: last.off_ns, cpu_ns: before_ns, off });
-                self.points.push_back(Point { at_ns: last.on_ns, cpu_ns: before_ns, off: account.off });
+                // It waited first, and then for a CPU.
+                let mut woken = account.off;
+                woken.run_queue_ns = woken.run_queue_ns.saturating_sub(last.run_queue_ns);
+                woken.throttled_ns = woken.throttled_ns.saturating_sub(last.throttled_ns);
+                for (at_ns, off) in [
+                    (last.off_ns, account.off.without(&last)),
+                    (last.woken_ns(), woken),
+                    (last.on_ns, account.off),
+                ] {
+                    self.points.push_back(Point { at_ns, cpu_ns: before_ns, off });
+                }
                 self.offs.push_back(last);
             }
         }
@@ -196,11 +204,10 @@ impl History {
                 let run_ns = cpu_ns.min(at_ns.saturating_sub(last.on_ns));
                 let waited_ns = last.run_queue_ns.min(off.run_queue_ns);
                 let held_ns = last.throttled_ns.min(off.throttled_ns);
-                let runnable_ns = last.on_ns.saturating_sub(waited_ns.saturating_add(held_ns));
                 let (before_ns, before_held_ns) = (off.run_queue_ns - waited_ns, off.throttled_ns - held_ns);
                 vec![
                     span(booked.at_ns, last.off_ns, cpu_ns - run_ns, before_ns, before_held_ns),
-                    span(runnable_ns.max(last.off_ns), last.on_ns, 0, waited_ns, held_ns),
+                    span(last.woken_ns(), last.on_ns, 0, waited_ns, held_ns),
                     span(last.on_ns, at_ns, run_ns, 0, 0),
                 ]
             }
@@ -242,6 +249,14 @@ impl Point {
             *part = between(*part, to);
         }
         Point { at_ns, cpu_ns: between(self.cpu_ns, next.cpu_ns), off }
+    }
+}
+
+impl LastOff {
+    /// When the wait was over, and the thread could run.
+    fn woken_ns(&self) -> u64 {
+        let runnable_ns = self.run_queue_ns.saturating_add(self.throttled_ns);
+        self.on_ns.saturating_sub(runnable_ns).max(self.off_ns)
     }
 }
 
@@ -294,5 +309,72 @@ impl Offs {
             *part = part.saturating_sub(waited_ns);
         }
         off
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const CAUSES: [Cause; 7] =
+        [Cause::Runnable, Cause::Socket, Cause::Client, Cause::Poll, Cause::Disk, Cause::Lock, Cause::Other];
+
+    /// A thread that runs and waits in turn, and tells of every `each`th wait; its length.
+    fn told(accounts: &mut Accounts, turns: &[(u64, u64, usize)], each: usize) -> u64 {
+        let mut now_ns = 1_000;
+        let mut account = Account { since_ns: now_ns, ..Account::default() };
+        for (index, &(run_ns, off_ns, cause)) in turns.iter().enumerate() {
+            now_ns += run_ns;
+            account.cpu_ns += run_ns;
+            let cause = CAUSES[cause];
+            if index % each == 0 {
+                accounts.told(1, now_ns, &account, Some(cause));
+            }
+            let run_queue_ns = off_ns / 4;
+            account.off.run_queue_ns += run_queue_ns;
+            *account.off.part_mut(cause) += off_ns - run_queue_ns;
+            let (on_ns, throttled_ns) = (now_ns + off_ns, 0);
+            account.last = Some(LastOff { off_ns: now_ns, on_ns, run_queue_ns, throttled_ns, cause });
+            now_ns = on_ns;
+        }
+        accounts.told(1, now_ns, &account, None);
+        now_ns
+    }
+
+    proptest! {
+        #[test]
+        fn every_split_is_whole_and_the_parts_of_a_span_are_its_split(
+            turns in prop::collection::vec((1u64..5_000_000, 1u64..5_000_000, 0usize..7), 1..60),
+            each in 1usize..6,
+            cuts in (0u64..400_000_000, 0u64..400_000_000, 0u64..400_000_000),
+        ) {
+            let mut accounts = Accounts::default();
+            let end_ns = told(&mut accounts, &turns, each);
+            let mut cuts = [cuts.0 % (end_ns + 1), cuts.1 % (end_ns + 1), cuts.2 % (end_ns + 1)];
+            cuts.sort_unstable();
+            let [a, b, c] = cuts;
+            let (first, second, whole) = (accounts.split(1, a, b), accounts.split(1, b, c), accounts.split(1, a, c));
+            for (split, length_ns) in [(first, b - a), (second, c - b), (whole, c - a)] {
+                prop_assert_eq!(split.on_cpu_ns + split.off.sum(), length_ns);
+            }
+            for ((first, second), whole) in
+                first.off.parts().into_iter().zip(second.off.parts()).zip(whole.off.parts())
+            {
+                prop_assert!((first + second).abs_diff(whole) <= 8, "{} + {} is not {}", first, second, whole);
+            }
+            let all = accounts.split(1, 1_000, end_ns);
+            let ran_ns: u64 = turns.iter().map(|(run_ns, ..)| run_ns).sum();
+            prop_assert_eq!(all.on_cpu_ns, ran_ns, "however few accounts were told");
+        }
+
+        #[test]
+        fn thinning_keeps_the_sums(turns in prop::collection::vec((1u64..1_000, 1u64..1_000, 0usize..7), 1_000..1_200)) {
+            let mut accounts = Accounts::default();
+            let end_ns = told(&mut accounts, &turns, 1);
+            let ran_ns: u64 = turns.iter().map(|(run_ns, ..)| run_ns).sum();
+            prop_assert!(accounts.threads[&1].points.len() <= POINTS_MAX);
+            prop_assert_eq!(accounts.split(1, 1_000, end_ns).on_cpu_ns, ran_ns);
+        }
     }
 }

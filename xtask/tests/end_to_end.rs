@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use xtask::demo::{self, CALLS, PATH};
 use xtask::service::{Options, Service, call};
 use xtask::testbed::Testbed;
-use xtask::timeline::{Request, Timeline, number};
+use xtask::timeline::{Request, Timeline, list, number};
 use xtask::truth::Row;
 use xtask::{http, jdk, repo, wait};
 
@@ -58,6 +58,7 @@ fn a_cold_start_is_seen_whole_and_agrees_with_the_servlet_filter() -> Result<()>
         );
     }
     assert_nested(&requests, &truth);
+    assert_explained(&timeline);
     assert_alerts_have_series(&testbed)?;
     let by_jcold: u64 = requests.iter().map(|request| request.latency_ns).sum();
     let by_client: u128 = calls.iter().map(|call| call.elapsed.as_nanos()).sum();
@@ -68,6 +69,35 @@ fn a_cold_start_is_seen_whole_and_agrees_with_the_servlet_filter() -> Result<()>
     assert_eq!(instants.len(), in_order.len());
     assert!(instants.is_sorted(), "a lazy pool is created by the first request: {:?}", timeline.milestones());
     Ok(())
+}
+
+/// Where the time of every kept request went is known, and of the first all but a twentieth.
+fn assert_explained(timeline: &Timeline) {
+    const CAUSES: [&str; 8] = [
+        "onCpuNs",
+        "runQueueNs",
+        "throttledNs",
+        "poolConnectNs",
+        "socketWaitNs",
+        "diskNs",
+        "lockOrParkNs",
+        "unexplainedNs",
+    ];
+    for request in list(&timeline.value["requests"]) {
+        for (ledger, whole) in [("ledger", "latencyNs"), ("waitLedger", "waitNs")] {
+            let sum: u64 = CAUSES.iter().filter_map(|cause| number(&request[ledger][cause])).sum();
+            assert_eq!(sum, number(&request[whole]).unwrap_or(0), "{ledger} of {request}");
+        }
+        let is_first = number(&request["ordinal"]) == Some(1);
+        if is_first {
+            let of = |cause: &str| number(&request["ledger"][cause]).unwrap_or(0);
+            assert!(of("unexplainedNs") * 20 <= number(&request["latencyNs"]).unwrap(), "{request}");
+            assert!(of("onCpuNs") > 0 && of("poolConnectNs") > 0, "it creates the pool: {request}");
+            let peers: Vec<_> = list(&request["ledger"]["peers"]).map(|peer| &peer["service"]).collect();
+            assert!(peers.contains(&&serde_json::json!("postgresql")), "{request}");
+            assert!(number(&request["overlap"]["jitC1Ns"]) > Some(0), "{request}");
+        }
+    }
 }
 
 /// Every metric that an alert asks for is one that the collector has.

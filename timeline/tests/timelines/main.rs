@@ -1,6 +1,7 @@
 //! Events in, timelines out.
 
 mod common;
+mod ledger;
 mod life;
 mod replay;
 mod requests;
