@@ -13,7 +13,7 @@ use agent::{
     events::raw::{self, Record},
     probes::{Maps, Probes},
 };
-use agent_ebpf::{Counter, Kind, REQUEST_CAPTURE};
+use agent_ebpf::{Counter, Kind, PARTS, REQUEST_CAPTURE, SHORT_CAPTURE, part_capture};
 use aya::maps::{MapData, RingBuf};
 
 const REQUEST: &[u8] = b"GET /users/1 HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -158,6 +158,10 @@ fn every_record_is_made_once_and_accounted_for() {
     drop(server);
     assert_eq!(kernel.kinds(), [Kind::Closed]);
 
+    speaks_frames(&mut kernel, &listener);
+    speaks_tls(&mut kernel, &listener);
+    what_is_not_read_as_bytes(&mut kernel, &listener);
+
     let process = kernel.maps.process(std::process::id()).unwrap();
     assert_eq!((process.produced, process.dropped), (kernel.delivered, 0));
 
@@ -184,4 +188,114 @@ fn every_record_is_made_once_and_accounted_for() {
     client.write_all(REQUEST).unwrap();
     take_the_name_of_a_vm_thread();
     assert_eq!(kernel.kinds(), [], "what is not followed makes no records");
+}
+
+/// A connection to ourselves; what makes it is forgotten.
+fn connection(kernel: &mut Kernel, listener: &TcpListener) -> (TcpStream, TcpStream) {
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let server = listener.accept().unwrap().0;
+    kernel.records();
+    (client, server)
+}
+
+fn speaks_frames(kernel: &mut Kernel, listener: &TcpListener) {
+    let (mut client, mut server) = connection(kernel, listener);
+    let mut read = |bytes: &[u8]| {
+        client.write_all(bytes).unwrap();
+        server.read_exact(&mut vec![0; bytes.len()]).unwrap();
+    };
+    read(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    read(&[b'f'; 3000]);
+    read(&[b'f'; 3000]);
+    let records = kernel.records();
+    let captured = records.iter().filter_map(|record| match record {
+        Record::Received(r) => Some(r.captured),
+        Record::ReceivedLong(r) => Some(r.captured),
+        _ => None,
+    });
+    assert_eq!(captured.collect::<Vec<_>>(), [24, 3000, 3000], "each read's first bytes");
+
+    let buffers: Vec<Vec<u8>> = (1..=100u8).map(|n| vec![n; 300]).collect();
+    for count in [1, 3, 20, 100] {
+        let slices: Vec<_> = buffers[..count].iter().map(|buffer| std::io::IoSlice::new(buffer)).collect();
+        assert_eq!(server.write_vectored(&slices).unwrap(), count * 300);
+        let records = kernel.records();
+        let [Record::SentParts(sent)] = records.as_slice() else {
+            panic!("{:?}", records.iter().map(kind).collect::<Vec<_>>())
+        };
+        assert_eq!((sent.parts as usize, sent.bytes as usize), (count, count * 300));
+        let slot = part_capture(count);
+        for (index, data) in sent.data.chunks_exact(slot).enumerate().take(count.min(PARTS)) {
+            let whole = data.len().min(300);
+            assert!(
+                data[..whole].iter().all(|byte| usize::from(*byte) == index + 1),
+                "part {index} of {count}"
+            );
+            assert!(count == 1 || sent.lengths[index] == 300);
+        }
+    }
+    drop((client, server));
+    kernel.records();
+}
+
+fn speaks_tls(kernel: &mut Kernel, listener: &TcpListener) {
+    let (mut client, mut server) = connection(kernel, listener);
+    let mut read = |bytes: &[u8]| {
+        client.write_all(bytes).unwrap();
+        server.read_exact(&mut vec![0; bytes.len()]).unwrap();
+    };
+    let mut hello = vec![0x16, 3, 1, 7, 0xd0];
+    hello.resize(2005, 0);
+    read(&hello);
+    read(&[0x17; 2000]);
+    read(&[0x17; 2000]);
+    let records = kernel.records();
+    let captured = records.iter().filter_map(|record| match record {
+        Record::Received(r) => Some(r.captured as usize),
+        Record::ReceivedLong(r) => Some(r.captured as usize),
+        _ => None,
+    });
+    assert_eq!(captured.collect::<Vec<_>>(), [2005, SHORT_CAPTURE, SHORT_CAPTURE]);
+    drop((client, server));
+    kernel.records();
+}
+
+fn what_is_not_read_as_bytes(kernel: &mut Kernel, listener: &TcpListener) {
+    let (client, server) = connection(kernel, listener);
+    let file = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
+    // SAFETY: fds of this function, and no offset.
+    let sent = unsafe { libc::sendfile(server.as_raw_fd(), file.as_raw_fd(), std::ptr::null_mut(), 1000) };
+    assert_eq!(sent, 1000);
+    let records = kernel.records();
+    let [Record::Sent(sent)] = records.as_slice() else {
+        panic!("{:?}", records.iter().map(kind).collect::<Vec<_>>())
+    };
+    assert_eq!((sent.bytes, sent.captured), (1000, 0), "a file's bytes are only counted");
+    drop((client, server));
+    kernel.records();
+
+    let dir = tempfile::tempdir().unwrap();
+    let unix = std::os::unix::net::UnixListener::bind(dir.path().join("socket")).unwrap();
+    let client = std::os::unix::net::UnixStream::connect(dir.path().join("socket")).unwrap();
+    let (mut server, _) = unix.accept().unwrap();
+    server.write_all(b"x").unwrap();
+    let records = kernel.records();
+    let [Record::Accepted(accepted)] = records.as_slice() else {
+        panic!("{:?}", records.iter().map(kind).collect::<Vec<_>>())
+    };
+    assert_eq!(accepted.peer[..2], 1u16.to_ne_bytes(), "AF_UNIX");
+    drop((client, server));
+    assert_eq!(kernel.kinds(), [], "what is said on it is not looked at");
+
+    let mut parameters = [0u8; 120];
+    // SAFETY: `struct io_uring_params` has 120 bytes, all zero here.
+    let ring = unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, parameters.as_mut_ptr()) };
+    let expect = if ring >= 0 { vec![Kind::IoUring] } else { Vec::new() };
+    assert_eq!(kernel.kinds(), expect, "io_uring_setup returned {ring}");
+    if let Ok(fd) = i32::try_from(ring)
+        && fd >= 0
+    {
+        // SAFETY: an fd that nobody else has.
+        unsafe { libc::close(fd) };
+    }
 }

@@ -33,8 +33,13 @@ pub(crate) struct Mark {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MarkOf {
-    /// A pool's connection is being made: number of the connection.
-    Pool(u64),
+    /// A pool's connection is being made.
+    Pool {
+        /// Number of the connection.
+        ordinal: u64,
+        /// In this very request, on whatever thread it is at the time.
+        own: bool,
+    },
     /// A peer's answer is awaited.
     Peer {
         address: String,
@@ -48,7 +53,8 @@ impl Mark {
     /// Whether a thread may have waited for it. That a pool's thread makes a connection concerns those that are parked
     /// when it is there.
     fn concerns(&self, tid: u32, accounts: &Accounts) -> bool {
-        if !matches!(self.what, MarkOf::Pool(_)) || self.tid == tid {
+        let MarkOf::Pool { own, .. } = self.what else { return true };
+        if own || self.tid == tid {
             return true;
         }
         let before_ns = self.to_ns.saturating_sub(WAITED_NS).max(self.from_ns);
@@ -119,8 +125,11 @@ impl Ledger {
 
     fn book(&mut self, tid: u32, length_ns: u64, split: Split, during: &[&Mark]) {
         let Split { on_cpu_ns, off } = split;
-        let pool = |mark: &&&Mark| matches!(mark.what, MarkOf::Pool(_));
-        if during.iter().filter(pool).any(|mark| mark.tid == tid) {
+        let makes = |mark: &&Mark| match mark.what {
+            MarkOf::Pool { own, .. } => own || mark.tid == tid,
+            MarkOf::Peer { .. } => false,
+        };
+        if during.iter().any(makes) {
             self.pool_connect_ns += length_ns;
             return;
         }
@@ -132,7 +141,7 @@ impl Ledger {
         self.peer((CLIENT.to_owned(), ""), off.client_ns);
         let peers = during.iter().filter_map(|mark| match &mark.what {
             MarkOf::Peer { address, service, own } => Some((mark, address, *service, *own)),
-            MarkOf::Pool(_) => None,
+            MarkOf::Pool { .. } => None,
         });
         let of_thread =
             peers.clone().find(|(mark, ..)| mark.tid == tid).or_else(|| peers.clone().find(|p| p.3));
@@ -143,11 +152,13 @@ impl Ledger {
         if idle_ns == 0 {
             return;
         }
-        if let Some(mark) = during.iter().find(pool) {
+        let pool = during.iter().find_map(|mark| match mark.what {
+            MarkOf::Pool { ordinal, .. } => Some(ordinal),
+            MarkOf::Peer { .. } => None,
+        });
+        if let Some(ordinal) = pool {
             self.pool_connect_ns += idle_ns;
-            if let MarkOf::Pool(ordinal) = mark.what {
-                self.waited_for.push(ordinal);
-            }
+            self.waited_for.push(ordinal);
         } else if let Some((_, address, service, _)) = peers.clone().find(|(.., own)| *own) {
             self.peer((address.clone(), service), idle_ns);
         } else {

@@ -38,6 +38,8 @@ struct Connection {
     shown: v1::Connection,
     peer: SocketAddr,
     tid: u32,
+    /// The request on whose behalf it was made.
+    made_for: Option<RequestId>,
     /// The request on whose behalf it was last spoken on, or made.
     request: Option<RequestId>,
     began_ns: u64,
@@ -138,6 +140,7 @@ impl Outbound {
             },
             peer,
             tid: by.tid,
+            made_for: by.request,
             request: by.request,
             began_ns: at_ns,
             service: None,
@@ -266,7 +269,7 @@ impl Outbound {
         let made = self.kept.iter().map(|connection| {
             let end_ns = connection.made_ns.or(connection.established_ns).unwrap_or(to_ns);
             let what = if connection.shown.pool == Some(true) || connection.is_database() {
-                MarkOf::Pool(connection.shown.ordinal)
+                MarkOf::Pool { ordinal: connection.shown.ordinal, own: connection.made_for == Some(request) }
             } else {
                 connection.peer(connection.request == Some(request))
             };

@@ -162,6 +162,34 @@ fn waits_are_told_by_their_peers() {
 }
 
 #[test]
+fn a_virtual_thread_makes_its_connection_on_two_carriers() {
+    let database = ([10, 0, 0, 5], 5432).into();
+    let mut threads = handed_over();
+    let request = threads
+        .then(&[
+            at(1_030, WORKER, What::Connecting { socket: 7, peer: database }),
+            at(1_031, WORKER, What::Established { socket: 7, local: ([10, 0, 0, 9], 41_000).into() }),
+            at(1_031, WORKER, What::Connected { fd: DB_FD, errno: None }),
+            at(1_032, WORKER, What::Asked { fd: DB_FD, service: Some(Service::Postgresql), setup: true }),
+        ])
+        .off(WORKER, (1_033, 1_200), Cause::Lock, 0)
+        .off(HELPER, (500, 1_049), Cause::Lock, 0)
+        .then(&[
+            by(HELPER, at(1_050, HELPER, What::Answered { fd: DB_FD, service: None })),
+            at(1_055, HELPER, What::Asked { fd: DB_FD, service: None, setup: false }),
+        ])
+        .off(HELPER, (1_055, 1_060), Cause::Poll, 0)
+        .then(&[
+            at(1_060, HELPER, What::Answered { fd: DB_FD, service: None }),
+            by(HELPER, sent(1_070, FD, Some(200))),
+            closed(1_200, FD),
+        ])
+        .request();
+    assert_eq!(spent(request.ledger.as_ref()), [17 + 10 + 5 + 10, 3, 20, 5, 0, 0, 0]);
+    assert_eq!(request.ledger.unwrap().thread_hops, Some(1));
+}
+
+#[test]
 fn who_waits_for_a_connection_that_a_pools_thread_makes() {
     let database = ([10, 0, 0, 5], 5432).into();
     let mut threads = handed_over();

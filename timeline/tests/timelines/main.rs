@@ -3,5 +3,6 @@
 mod common;
 mod ledger;
 mod life;
+mod outbound;
 mod replay;
 mod requests;
