@@ -53,7 +53,9 @@ impl Traced {
     /// Starts a server of the testbed and waits until it says that it serves: no connection is made to find out. Its
     /// timeline is what [`Traced::finish`] gives.
     pub fn serve(server: Server) -> Result<Self> {
-        Self::serve_with(server, &[])
+        // What is counted here does not depend on them, and half of these tests' time is Spring's start.
+        let quick = ["-XX:TieredStopAtLevel=1", "-Dspring.main.lazy-initialization=true"];
+        Self::serve_with(server, if server.is_spring() { &quick } else { &[] })
     }
 
     /// The same with options of the JVM.

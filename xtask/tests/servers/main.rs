@@ -3,5 +3,7 @@
 mod bad_input;
 mod counts;
 mod garbage;
+mod grpc;
+mod http2;
 mod oddities;
 mod tls;

@@ -1,0 +1,70 @@
+//! gRPC: a call is a request by its service and method, and the health service is asked by probes.
+
+use anyhow::{Context, Result, ensure};
+use bytes::{BufMut, Bytes, BytesMut};
+use h2::client::SendRequest;
+use http::Request;
+use tokio::runtime::Runtime;
+use xtask::load::Sent;
+use xtask::server::Server;
+use xtask::timeline::{list, number};
+use xtask::traced::Traced;
+
+use crate::counts::{WAVES, assert_counts};
+use crate::http2::{drive, exchange};
+
+/// Streams of one connection that are open at once: where the server gathers more answers than these in one write, not
+/// all of their frames are seen, and the timeline says so.
+const STREAMS: usize = 4;
+const HEALTH: &str = "/grpc.health.v1.Health/Check";
+/// Calls, with the status of gRPC that each ends with. An empty message asks for the server's health.
+const CALLS: [(&str, &str, &str); 5] = [
+    ("/jcold.testbed.Greeter/Hello", "you", "0"),
+    ("/jcold.testbed.Greeter/Count", "", "0"),
+    ("/jcold.testbed.Greeter/Fail", "", "9"),
+    (HEALTH, "", "0"),
+    ("/jcold.testbed.Greeter/Missing", "", "12"),
+];
+
+async fn call(client: SendRequest<Bytes>, port: u16, number: usize) -> Result<Sent> {
+    let (path, message, expected) = CALLS[(number + number / CALLS.len()) % CALLS.len()];
+    let request = Request::post(format!("http://127.0.0.1:{port}{path}"))
+        .header("content-type", "application/grpc")
+        .header("te", "trailers")
+        .body(())?;
+    let mut body = BytesMut::new();
+    body.put_u8(0);
+    body.put_u32(u32::try_from(message.len())?);
+    body.put_slice(message.as_bytes());
+    let answer = exchange(client, request, body.freeze()).await.context(path)?;
+    let trailers = answer.trailers.unwrap_or(answer.headers);
+    let status = trailers.get("grpc-status").and_then(|status| status.to_str().ok());
+    ensure!((answer.status, status) == (200, Some(expected)), "{path}: {} {status:?}", answer.status);
+    let mut sent = Sent::default();
+    if path == HEALTH {
+        sent.probe = 1;
+    } else {
+        sent.add("POST", path, 1);
+    }
+    Ok(sent)
+}
+
+#[test]
+fn every_call_is_counted_once() -> Result<()> {
+    let mut traced = Traced::serve(Server::Grpc)?;
+    let port = traced.port();
+    let mut sent = Sent::default();
+    let runtime = Runtime::new()?;
+    for (total, connections) in WAVES {
+        let load = drive(port, total, connections, STREAMS, move |client, number| call(client, port, number));
+        sent.merge(runtime.block_on(load)?);
+    }
+    drop(runtime);
+    let timeline = traced.finish()?;
+    assert_counts(&timeline, &sent);
+    for request in list(&timeline.value["requests"]) {
+        assert_eq!(request["protocol"], "h2", "{request}");
+        assert_eq!(number(&request["status"]), Some(200), "{request}");
+    }
+    Ok(())
+}
