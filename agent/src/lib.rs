@@ -5,6 +5,7 @@ pub mod config;
 pub mod events;
 pub mod export;
 pub mod identity;
+pub mod jvm;
 pub mod metrics;
 pub mod preflight;
 pub mod probes;

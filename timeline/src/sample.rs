@@ -176,7 +176,10 @@ mod tests {
     #[test]
     fn names_of_facts_are_told_once_and_in_snake_case() {
         for (at, (name, _)) in FACTS.iter().enumerate() {
-            assert!(name.bytes().all(|b| b == b'_' || b.is_ascii_lowercase() || b.is_ascii_digit()), "{name}");
+            assert!(
+                name.bytes().all(|b| b == b'_' || b.is_ascii_lowercase() || b.is_ascii_digit()),
+                "{name}"
+            );
             assert!(FACTS[..at].iter().all(|(other, _)| other != name), "{name}");
         }
     }
