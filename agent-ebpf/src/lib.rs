@@ -178,6 +178,8 @@ pub enum Cause {
     Lock = 5,
     /// Anything else.
     Other = 6,
+    /// It has exited: its last account.
+    Exited = 7,
 }
 
 /// Causes that a thread waits for.

@@ -23,7 +23,7 @@ use agent::{
     },
     probes::Probes,
 };
-use timeline::{Account, Offs};
+use timeline::{Account, Cause, Offs};
 
 /// Longer than what tells the cause apart from everything else that a thread does here.
 const LONG: Duration = Duration::from_millis(80);
@@ -169,11 +169,13 @@ fn each_thread_is_booked_for_what_it_waited_for() {
         if let Record::ThreadAccount(told) = record
             && told.head.tgid == std::process::id()
         {
-            accounts.insert(told.head.tid, (told.head.at_ns, account::of(&told.account).unwrap()));
+            let leaving = account::cause(told.account.leaving);
+            accounts.insert(told.head.tid, (told.head.at_ns, account::of(&told.account).unwrap(), leaving));
         }
     }
     let of = |tid: u32| -> Account {
-        let (at_ns, account) = accounts[&tid];
+        let (at_ns, account, leaving) = accounts[&tid];
+        assert_eq!(leaving, Cause::Exited, "the last word of a thread");
         // All its time is accounted for: what it was not off, it ran.
         let ran_ns = (at_ns - account.since_ns) - sum(account.off);
         let difference_ns = ran_ns.abs_diff(account.cpu_ns);

@@ -115,9 +115,15 @@ impl Accounts {
         Some(woken_ns.clamp(since_ns, by_ns))
     }
 
-    /// Forgets what no open request will ask for; `needed_ns` is when the oldest began.
-    pub fn prune(&mut self, now_ns: u64, needed_ns: Option<u64>) {
+    /// Forgets what no open request will ask for; `needed_ns` is when the oldest began. Returns the threads that have
+    /// exited, of which nothing is left.
+    pub fn prune(&mut self, now_ns: u64, needed_ns: Option<u64>) -> Vec<u32> {
         let before_ns = now_ns.saturating_sub(KEPT_NS).min(needed_ns.unwrap_or(u64::MAX));
+        let gone = |history: &History| {
+            history.leaving == Some(Cause::Exited)
+                && history.points.back().is_some_and(|point| point.at_ns < before_ns)
+        };
+        let exited = self.threads.extract_if(|_, history| gone(history)).map(|(tid, _)| tid).collect();
         for history in self.threads.values_mut() {
             while history.points.len() > 1 && history.points[1].at_ns <= before_ns {
                 history.points.pop_front();
@@ -126,6 +132,7 @@ impl Accounts {
                 history.offs.pop_front();
             }
         }
+        exited
     }
 }
 
@@ -281,7 +288,7 @@ impl Offs {
             Cause::Poll => &mut self.poll_ns,
             Cause::Disk => &mut self.disk_ns,
             Cause::Lock => &mut self.lock_ns,
-            Cause::Other => &mut self.other_ns,
+            Cause::Other | Cause::Exited => &mut self.other_ns,
         }
     }
 

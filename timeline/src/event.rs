@@ -252,6 +252,8 @@ pub enum Cause {
     Lock,
     /// Anything else.
     Other,
+    /// It has exited.
+    Exited,
 }
 
 /// What a thread has spent its time on since it was first accounted.

@@ -1,6 +1,6 @@
 //! Hot: the account of each thread of a followed process, at its switches.
 
-use agent_ebpf::{ACCOUNT_OFF_NS, ACCOUNT_SPAN_NS, Head, Kind, ThreadAccount};
+use agent_ebpf::{ACCOUNT_OFF_NS, ACCOUNT_SPAN_NS, Cause, Head, Kind, ThreadAccount};
 use aya_ebpf::{cty::c_void, macros::btf_tracepoint, programs::BtfTracePointContext};
 
 use super::{account, field};
@@ -27,14 +27,22 @@ pub fn sched_switch(ctx: BtfTracePointContext) -> i32 {
     unsafe {
         account::settle(thread, prev);
         thread.account.cpu_ns = field::<u64>(prev, offset!(task_cpu)).wrapping_sub(thread.cpu_base_ns);
-        thread.account.leaving = account::cause(prev, thread.tgid, ctx.arg::<u64>(0) & 1 != 0) as u32;
+        let preempted = ctx.arg::<u64>(0) & 1 != 0;
+        // The last switch of a thread is the one that does not return (do_task_dead, kernel/exit.c).
+        let cause = if thread.exiting != 0 && !preempted && field::<u32>(prev, offset!(task_state)) != 0 {
+            Cause::Exited
+        } else {
+            account::cause(prev, thread.tgid, preempted)
+        };
+        thread.account.leaving = cause as u32;
         thread.throttled_base_ns = account::throttled_ns(prev);
     }
     thread.left_ns = now;
+    let exits = thread.account.leaving == Cause::Exited as u32;
     let tgid = thread.tgid;
     let account = &thread.account;
     let was_off = account.off_ns >= thread.told_ns && account.on_ns - account.off_ns >= ACCOUNT_OFF_NS;
-    if thread.exiting != 0 || was_off || now - thread.told_ns >= ACCOUNT_SPAN_NS {
+    if exits || was_off || now - thread.told_ns >= ACCOUNT_SPAN_NS {
         thread.told_ns = now;
         if let Some(process) = followed(tgid) {
             let head = Head { kind: Kind::ThreadAccount as u32, tgid, tid, fd: -1, at_ns: now };
@@ -43,7 +51,7 @@ pub fn sched_switch(ctx: BtfTracePointContext) -> i32 {
             });
         }
     }
-    if thread.exiting != 0 {
+    if exits {
         let _ = THREADS.remove(tid);
     }
     0

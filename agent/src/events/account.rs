@@ -10,6 +10,7 @@ pub fn cause(raw: u32) -> Cause {
     const POLL: u32 = agent_ebpf::Cause::Poll as u32;
     const DISK: u32 = agent_ebpf::Cause::Disk as u32;
     const LOCK: u32 = agent_ebpf::Cause::Lock as u32;
+    const EXITED: u32 = agent_ebpf::Cause::Exited as u32;
     const RUNNABLE: u32 = agent_ebpf::Cause::Runnable as u32;
     match raw {
         RUNNABLE => Cause::Runnable,
@@ -18,6 +19,7 @@ pub fn cause(raw: u32) -> Cause {
         POLL => Cause::Poll,
         DISK => Cause::Disk,
         LOCK => Cause::Lock,
+        EXITED => Cause::Exited,
         _ => Cause::Other,
     }
 }

@@ -32,7 +32,9 @@ impl Builder {
         if let Some(now_ns) = now_ns {
             let pending = self.pending.iter().map(|pending| pending.ended.ready_ns()).min();
             let needed = [pending, self.inbound.oldest_ns()].into_iter().flatten().min();
-            self.accounts.prune(now_ns, needed);
+            for tid in self.accounts.prune(now_ns, needed) {
+                self.threads.remove(&tid);
+            }
             self.outbound.prune(needed.unwrap_or(now_ns));
         }
     }

@@ -40,7 +40,7 @@ impl Threads {
             Cause::Poll => account.off.poll_ns += waited_ns,
             Cause::Disk => account.off.disk_ns += waited_ns,
             Cause::Lock => account.off.lock_ns += waited_ns,
-            Cause::Other => account.off.other_ns += waited_ns,
+            Cause::Other | Cause::Exited => account.off.other_ns += waited_ns,
         }
         account.off.run_queue_ns += queued_ms * MS;
         account.last = Some(LastOff {
