@@ -58,7 +58,7 @@ measured! {
         pub gc_collections,
         /// Time in them, as far as the collectors count it: the pauses.
         pub gc_ns,
-        /// CPU time of the collectors' threads (JDK 21 and later).
+        /// CPU time of the collectors' threads, as of the latest collection; JDK 17 does not tell it.
         pub gc_cpu_ns,
         /// Safepoints.
         pub safepoints,

@@ -14,7 +14,7 @@ use nix::errno::Errno;
 use timeline::Fact;
 
 use super::{
-    args::{Args, file_name},
+    args::{Args, told_name},
     kind::is_beside_libjvm,
     maps::Maps,
     root::{NotOpened, Root},
@@ -24,8 +24,6 @@ use crate::identity::Proc;
 /// First bytes of a dynamic archive (`CDS_DYNAMIC_ARCHIVE_MAGIC` in share/include/cds.h).
 const DYNAMIC: [u8; 4] = [0xa8, 0xab, 0x0b, 0xf0];
 const ARCHIVE_BYTES: u64 = 16 << 30;
-/// Stands for a name that may not be told.
-const WITHHELD: &str = "(name withheld)";
 
 /// Facts of a process with `args`, which were read from `source`.
 pub fn facts(proc: &Proc, pid: u32, maps: &Maps, args: &Args, source: &str) -> Vec<Fact> {
@@ -49,7 +47,7 @@ pub fn facts(proc: &Proc, pid: u32, maps: &Maps, args: &Args, source: &str) -> V
             () => "app_static",
         };
         kinds.push(kind);
-        let name = file_name(path).unwrap_or(WITHHELD);
+        let name = told_name(path);
         facts.push(Fact::new("class_archive", format!("{name} ({kind})"), "maps"));
     }
     // The most specific one stands for all: a dynamic archive comes with the one below it.
@@ -63,7 +61,7 @@ pub fn facts(proc: &Proc, pid: u32, maps: &Maps, args: &Args, source: &str) -> V
             Some(Ok(_)) => "refused: it is there and not mapped",
             _ => "not mapped",
         };
-        let name = path.to_str().and_then(file_name).unwrap_or(WITHHELD);
+        let name = told_name(path.to_str().unwrap_or_default());
         facts.push(Fact::new("archive_unused", format!("{why}: {name}"), format!("{source}, maps")));
     }
     facts.extend(

@@ -228,8 +228,12 @@ fn known_form(arg: &str) -> Option<String> {
     }
 }
 
-/// The name of the file in an option's value, without what an agent is told behind `=`, if it may be told.
-pub fn file_name(value: &str) -> Option<&str> {
+/// The name of the file in an option's value, without what an agent is told behind `=`, or words for it.
+pub fn told_name(value: &str) -> &str {
+    file_name(value).unwrap_or("(name withheld)")
+}
+
+fn file_name(value: &str) -> Option<&str> {
     let path = value.split('=').next()?;
     let name = path.rsplit('/').next().filter(|name| !name.is_empty())?;
     // The kinds of names that jars, libraries and archives have.

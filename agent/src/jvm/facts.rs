@@ -4,7 +4,7 @@ use timeline::Fact;
 
 use super::{
     archives,
-    args::{Args, bytes_of, file_name},
+    args::{Args, bytes_of, told_name},
     cgroup::Cgroup,
     hsperfdata::{Entry, Value},
     kind::kind,
@@ -13,8 +13,6 @@ use super::{
 };
 use crate::identity::{Proc, main_of};
 
-/// Stands for a name that may not be told.
-const WITHHELD: &str = "(name withheld)";
 /// Longest text that is kept of what the JVM says.
 const LONGEST: usize = 256;
 
@@ -259,12 +257,11 @@ fn tiering(told: Option<&Told>, given: &Given) -> Fact {
 
 fn agents(given: &Given, maps: Option<&Maps>, threads: &[String], facts: &mut Vec<Fact>) {
     let Given { args, source } = given;
-    let name = |value: &str| file_name(value).unwrap_or(WITHHELD).to_owned();
     for (fact, prefix) in
         [("javaagent", "-javaagent:"), ("native_agent", "-agentpath:"), ("native_agent", "-agentlib:")]
     {
         facts.extend(
-            args.values(prefix).map(|value| Fact::new(fact, name(value), format!("{source}: {prefix}"))),
+            args.values(prefix).map(|value| Fact::new(fact, told_name(value), format!("{source}: {prefix}"))),
         );
     }
     // One that was attached, or whose option is not seen.

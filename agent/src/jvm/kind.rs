@@ -30,7 +30,7 @@ pub fn kind(proc: &Proc, pid: u32, maps: Option<&Maps>) -> Fact {
 }
 
 /// GraalVM puts the heap of a native image into an ELF section of its own (`SectionName.SVM_HEAP`).
-fn is_native_image(proc: &Proc, pid: u32) -> bool {
+pub fn is_native_image(proc: &Proc, pid: u32) -> bool {
     let Ok(path) = fs::read_link(proc.root().join(pid.to_string()).join("exe")) else { return false };
     let Ok(root) = Root::open(proc, pid) else { return false };
     let Ok(file) = root.file(&path, IMAGE_BYTES) else { return false };
@@ -72,6 +72,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::jvm::{Jvm, Unavailable};
 
     fn check(maps: &str, image: &[u8], expect: &str) {
         let dir = tempfile::tempdir().unwrap();
@@ -83,6 +84,9 @@ mod tests {
         let proc = Proc::new(dir.path());
         let maps = Maps::read(&proc, 8).ok();
         assert_eq!(kind(&proc, 8, maps.as_ref()).value, expect, "{maps:?}");
+        let said = Jvm::open(&proc, 8).sample().unwrap_err();
+        assert_eq!(said == Unavailable::OtherVm("openj9"), expect == "openj9", "{said}");
+        assert_eq!(said == Unavailable::NativeImage, expect == "graalvm_native", "{said}");
     }
 
     /// The smallest file with section names.

@@ -2,7 +2,10 @@
 
 use std::{fs, path::Path};
 
-use super::perf::{Unavailable, errno, not_allowed};
+use super::{
+    perf::{Unavailable, not_allowed},
+    root::errno,
+};
 use crate::identity::Proc;
 
 /// What the kernel puts behind the path of a file that has no name any more.

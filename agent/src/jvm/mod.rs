@@ -2,6 +2,8 @@
 //!
 //! Nothing here makes the JVM do anything. What cannot be known is absent, and [`Unavailable`] says why in one line.
 
+#![forbid(unsafe_code)]
+
 mod archives;
 pub mod args;
 mod cgroup;

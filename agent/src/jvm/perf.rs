@@ -7,7 +7,6 @@
 
 use std::{
     fs::File,
-    io,
     os::unix::fs::FileExt as _,
     path::{Path, PathBuf},
 };
@@ -18,9 +17,10 @@ use timeline::Sample;
 use super::{
     counters::Index,
     hsperfdata::{self, Entry, Malformed, PROLOGUE_BYTES, Prologue},
+    kind::is_native_image,
     maps::Maps,
     reason,
-    root::{NotOpened, Root},
+    root::{NotOpened, Root, errno},
 };
 use crate::identity::Proc;
 
@@ -47,6 +47,9 @@ pub enum Unavailable {
     /// It is another kind of virtual machine.
     #[error("{0} keeps no hsperfdata")]
     OtherVm(&'static str),
+    /// It is a GraalVM native image.
+    #[error("a native image keeps no hsperfdata unless it was built with --enable-monitoring=jvmstat")]
+    NativeImage,
     /// It was told not to.
     #[error("the JVM runs with {0}")]
     SwitchedOff(&'static str),
@@ -134,7 +137,8 @@ impl Perf {
             return Err(Unavailable::OtherVm(other));
         }
         let Some((path, deleted)) = maps.hsperfdata() else {
-            return Err(reason::of_no_file(proc, pid));
+            let native = maps.libjvm().is_none() && is_native_image(proc, pid);
+            return Err(if native { Unavailable::NativeImage } else { reason::of_no_file(proc, pid) });
         };
         let name = || path.to_owned();
         let own = proc.container_pid(pid).unwrap_or(pid);
@@ -223,8 +227,4 @@ pub(super) fn not_allowed(proc: &Proc, pid: u32, file: &str, errno: Errno) -> Un
             Unavailable::NotAllowed { path: path.display().to_string(), errno }
         }
     }
-}
-
-pub(super) fn errno(error: &io::Error) -> Errno {
-    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }
