@@ -72,7 +72,9 @@ fn a_descriptor_that_is_used_again_at_once_is_another_connection() -> Result<()>
         for route in ["/hello", "/users/{id}", "/async"] {
             sent.add("GET", route, EACH);
         }
-        assert_counts(&traced.finish()?, &sent);
+        // So many connects and closes, of whatever process, now and then interrupt one another within the same probe,
+        // which the kernel then skips and counts: not every such run is complete.
+        assert_requests(&traced.finish()?, &sent);
     }
     Ok(())
 }
