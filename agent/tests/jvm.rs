@@ -5,6 +5,9 @@
 #[path = "jvm/java.rs"]
 mod java;
 
+#[path = "jvm/limited.rs"]
+mod limited;
+
 #[path = "jvm/planted.rs"]
 mod planted;
 

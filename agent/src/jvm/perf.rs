@@ -150,7 +150,12 @@ impl Perf {
         }
         let root = Root::open(proc, pid).map_err(|errno| not_allowed(proc, pid, "root", errno))?;
         let file = root.file(Path::new(path), MOST_BYTES);
-        let file = file.map_err(|source| Unavailable::NotOpened { path: name(), source })?;
+        let file = file.map_err(|source| match source {
+            NotOpened::Refused(errno @ (Errno::EACCES | Errno::EPERM)) => {
+                Unavailable::NotAllowed { path: name(), errno }
+            }
+            source => Unavailable::NotOpened { path: name(), source },
+        })?;
         Ok(Self { path: name(), file, bytes: vec![0; FIRST_BYTES], used: 0, index: None })
     }
 
