@@ -15,24 +15,31 @@ pub const REQUEST_CAPTURE: usize = 4096;
 pub const SHORT_CAPTURE: usize = 512;
 /// First bytes of an answer's continuation or of an outbound protocol that are copied.
 pub const OPENING_CAPTURE: usize = 32;
-/// First bytes of a write of HTTP/2 frames that are copied, shared by its parts: see [`part_capture`].
+/// First bytes of a write of HTTP/2 frames that are copied, of its parts one after the other: see [`part_capture`].
 pub const PARTS_CAPTURE: usize = 2048;
 /// Parts of a write (`struct iovec`s) that are looked at: servers gather the frames of many answers.
-pub const PARTS: usize = 64;
+pub const PARTS: usize = 128;
+/// Captures of [`part_capture`]: of a small write, of one with few parts, and of any other.
+pub const PART_CAPTURES: [usize; 3] = [512, 256, 32];
 /// So many parts are few.
-pub const FEW_PARTS: usize = 8;
+pub const FEW_PARTS: usize = PARTS_CAPTURE / PART_CAPTURES[1];
 
-/// First bytes of each part that are copied, by how many there are: several frames of each of a few, or else each frame's
-/// header and the status that begins its headers.
-pub const fn part_capture(parts: usize) -> usize {
-    match parts {
-        0 | 1 => PARTS_CAPTURE,
-        2..=FEW_PARTS => PARTS_CAPTURE / FEW_PARTS,
-        _ => PARTS_CAPTURE / PARTS,
+/// First bytes of each part that are copied, by how many parts and bytes there are in all. Copying ends where the next
+/// part would not have room for so many.
+pub const fn part_capture(parts: usize, bytes: usize) -> usize {
+    if bytes <= PARTS_CAPTURE - PART_CAPTURES[0] {
+        PART_CAPTURES[0]
+    } else if parts <= FEW_PARTS {
+        PART_CAPTURES[1]
+    } else {
+        PART_CAPTURES[2]
     }
 }
 /// Bytes of a poller's array that are copied: 85 `struct epoll_event`s on x86-64, 64 on arm64, 128 `struct pollfd`s.
 pub const READY_CAPTURE: usize = 1024;
+/// The same, when there are more: 1,024 `struct epoll_event`s on x86-64, as many as the JDK asks for at once
+/// (sun.nio.ch.EPollSelectorImpl).
+pub const READY_LONG_CAPTURE: usize = 12 << 10;
 /// Syscall numbers that the dispatch table covers; both x86-64 and arm64 stay below.
 pub const SYSCALLS: usize = 512;
 /// A thread that leaves a CPU tells its account when it has not for so long.
@@ -118,6 +125,8 @@ kinds! {
     Answered = 23 => Sent,
     /// The process set up an io_uring: what it does through it is not seen.
     IoUring = 24 => Head,
+    /// [`Kind::EpollReady`] of more fds.
+    EpollReadyLong = 25 => ReadyLong,
 }
 
 /// Start of every record.
@@ -286,18 +295,19 @@ pub struct Accepted {
     pub peer: SockAddr,
 }
 
-macro_rules! received {
-    ($($(#[$doc:meta])* $name:ident[$capture:expr])+) => {
+macro_rules! payload {
+    ($($(#[$doc:meta])* $name:ident[$capture:expr] { $($(#[$field_doc:meta])* $field:ident: $ty:ty)? })+) => {
         $($(#[$doc])*
         #[derive(Clone, Copy)]
         #[repr(C)]
         pub struct $name {
             /// Start.
             pub head: Head,
-            /// Bytes read; 0 at the end of the stream.
+            /// Bytes read or written; 0 at the end of the stream.
             pub bytes: u32,
             /// How many of `data` are valid.
             pub captured: u32,
+            $($(#[$field_doc])* pub $field: $ty,)?
             /// Of the thread, on its CPU.
             pub account: Account,
             /// The first bytes.
@@ -305,15 +315,21 @@ macro_rules! received {
         })+
     };
 }
-received! {
+payload! {
     /// See [`Kind::Received`].
-    Received[SHORT_CAPTURE]
+    Received[SHORT_CAPTURE] {
+        /// When the first bytes since the last read came; 0 when that is not known.
+        arrived_ns: u64
+    }
     /// See [`Kind::ReceivedLong`].
-    ReceivedLong[REQUEST_CAPTURE]
+    ReceivedLong[REQUEST_CAPTURE] {
+        /// As in [`Received`].
+        arrived_ns: u64
+    }
     /// See [`Kind::Sent`], [`Kind::Asked`] and [`Kind::Answered`].
-    Sent[OPENING_CAPTURE]
+    Sent[OPENING_CAPTURE] {}
     /// See [`Kind::SentHead`].
-    SentHead[SHORT_CAPTURE]
+    SentHead[SHORT_CAPTURE] {}
 }
 
 /// See [`Kind::SentParts`].
@@ -328,24 +344,39 @@ pub struct SentParts {
     pub parts: u32,
     /// Of the thread, on its CPU.
     pub account: Account,
+    /// How many of `data` are valid, when there are several parts.
+    pub copied: u32,
+    /// Zero.
+    pub pad: u32,
     /// Bytes of each part, of as many as there are.
     pub lengths: [u32; PARTS],
-    /// The first bytes of each part, [`part_capture`] for each.
+    /// The first bytes of each part, at most [`part_capture`] of each, one after the other; of a single part as many as
+    /// there is room for.
     pub data: [u8; PARTS_CAPTURE],
 }
 
-/// See [`Kind::EpollReady`] and [`Kind::PollReady`].
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct ReadyMany {
-    /// Start; the fd is -1.
-    pub head: Head,
-    /// Entries of the array; those that did not fit are counted as dropped.
-    pub entries: u32,
-    /// How many bytes of `data` are valid.
-    pub captured: u32,
-    /// The array as the process sees it.
-    pub data: [u8; READY_CAPTURE],
+macro_rules! ready {
+    ($($(#[$doc:meta])* $name:ident[$capture:expr])+) => {
+        $($(#[$doc])*
+        #[derive(Clone, Copy)]
+        #[repr(C)]
+        pub struct $name {
+            /// Start; the fd is -1.
+            pub head: Head,
+            /// Entries of the array; those that did not fit are counted as dropped.
+            pub entries: u32,
+            /// How many bytes of `data` are valid.
+            pub captured: u32,
+            /// The array as the process sees it.
+            pub data: [u8; $capture],
+        })+
+    };
+}
+ready! {
+    /// See [`Kind::EpollReady`] and [`Kind::PollReady`].
+    ReadyMany[READY_CAPTURE]
+    /// See [`Kind::EpollReadyLong`].
+    ReadyLong[READY_LONG_CAPTURE]
 }
 
 const _: () = assert!(size_of::<Head>() == 24);
@@ -357,12 +388,13 @@ const _: () = assert!(size_of::<ProcessExited>() == 32);
 const _: () = assert!(size_of::<TcpState>() == 72);
 const _: () = assert!(size_of::<Connected>() == 56);
 const _: () = assert!(size_of::<Accepted>() == 56);
-const _: () = assert!(size_of::<Received>() == 664);
-const _: () = assert!(size_of::<ReceivedLong>() == 4248);
+const _: () = assert!(size_of::<Received>() == 672);
+const _: () = assert!(size_of::<ReceivedLong>() == 4256);
 const _: () = assert!(size_of::<Sent>() == 184);
 const _: () = assert!(size_of::<SentHead>() == 664);
-const _: () = assert!(size_of::<SentParts>() == 2456);
+const _: () = assert!(size_of::<SentParts>() == 2720);
 const _: () = assert!(size_of::<ReadyMany>() == 1056);
+const _: () = assert!(size_of::<ReadyLong>() == 12_320);
 
 /// Bits of [`Process::flags`].
 pub mod process {
@@ -456,6 +488,8 @@ pub struct Socket {
     pub written: u32,
     /// See [`speech`].
     pub speech: u32,
+    /// Address of an accepted connection's `struct sock`; 0 when it is not known.
+    pub sock: u64,
 }
 
 /// Key of the map `LISTENERS`.
@@ -509,6 +543,8 @@ counters! {
     ConnectsFull = "connects_full",
     /// Ports that found no room in `LISTENERS`.
     ListenersFull = "listeners_full",
+    /// Connections that found no room in `ARRIVALS`: their data is ready when a poller says so.
+    ArrivalsFull = "arrivals_full",
     /// Returns of a poller with more fds than a record holds.
     ReadyCut = "ready_cut",
 }
@@ -577,6 +613,16 @@ pub struct Offsets {
     pub group_throttled: u32,
     /// 1 when the kernel has the helper `bpf_task_pt_regs` (Linux 5.15).
     pub has_task_regs: u32,
+    /// `task_struct.files`.
+    pub task_files: u32,
+    /// `files_struct.fdt`.
+    pub files_fdt: u32,
+    /// `fdtable.fd`.
+    pub fdt_fd: u32,
+    /// `file.private_data`: of a socket's file its `struct socket`.
+    pub file_private: u32,
+    /// `socket.sk`.
+    pub socket_sk: u32,
     /// `task_struct.exit_code`.
     pub task_exit_code: u32,
     /// `task_struct.signal`.
@@ -616,7 +662,7 @@ pub struct Offsets {
 const _: () = assert!(size_of::<Process>() == 40);
 const _: () = assert!(size_of::<Thread>() == 176);
 const _: () = assert!(size_of::<SocketKey>() == 8);
-const _: () = assert!(size_of::<Socket>() == 16);
+const _: () = assert!(size_of::<Socket>() == 24);
 const _: () = assert!(size_of::<ListenerKey>() == 16);
 const _: () = assert!(size_of::<Connect>() == 8);
-const _: () = assert!(size_of::<Offsets>() == 120);
+const _: () = assert!(size_of::<Offsets>() == 140);

@@ -15,7 +15,7 @@ pub static EVENTS: RingBuf = RingBuf::with_byte_size(EVENTS_BYTES, 0);
 
 /// Every process that was exec'd since the agent started, until it exits. The agent removes those that were JVMs.
 #[map]
-pub static PROCESSES: HashMap<u32, Process> = HashMap::with_max_entries(8192, 0);
+pub static PROCESSES: HashMap<u32, Process> = HashMap::with_max_entries(4096, 0);
 
 /// Threads of followed processes.
 #[map]
@@ -32,6 +32,11 @@ pub static CONNECTS: HashMap<u64, Connect> = HashMap::with_max_entries(4096, 0);
 /// Ports of followed processes, with the process.
 #[map]
 pub static LISTENERS: HashMap<ListenerKey, u32> = HashMap::with_max_entries(1024, 0);
+
+/// When the data came that nobody has read yet, 0 while there is none: by the `struct sock` of each connection to a port
+/// of a followed process.
+#[map]
+pub static ARRIVALS: HashMap<u64, u64> = HashMap::with_max_entries(8192, 0);
 
 /// What was made and what found no room, by [`Counter`].
 #[map]
@@ -51,6 +56,11 @@ pub static OFFSETS: Offsets = Offsets {
     group_parent: 0,
     group_throttled: 0,
     has_task_regs: 0,
+    task_files: 0,
+    files_fdt: 0,
+    fdt_fd: 0,
+    file_private: 0,
+    socket_sk: 0,
     task_exit_code: 0,
     task_signal: 0,
     signal_live: 0,

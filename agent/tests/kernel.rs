@@ -67,6 +67,7 @@ fn kind(record: &Record) -> Kind {
         Record::SentHead(r) => Kind::try_from(r.head.kind),
         Record::SentParts(r) => Kind::try_from(r.head.kind),
         Record::EpollReady(r) | Record::PollReady(r) => Kind::try_from(r.head.kind),
+        Record::EpollReadyLong(r) => Kind::try_from(r.head.kind),
         Record::ProcessReplaced(head)
         | Record::Ready(head)
         | Record::Closed(head)
@@ -215,23 +216,26 @@ fn speaks_frames(kernel: &mut Kernel, listener: &TcpListener) {
     });
     assert_eq!(captured.collect::<Vec<_>>(), [24, 3000, 3000], "each read's first bytes");
 
-    let buffers: Vec<Vec<u8>> = (1..=100u8).map(|n| vec![n; 300]).collect();
-    for count in [1, 3, 20, 100] {
-        let slices: Vec<_> = buffers[..count].iter().map(|buffer| std::io::IoSlice::new(buffer)).collect();
-        assert_eq!(server.write_vectored(&slices).unwrap(), count * 300);
+    for (count, length) in [(1, 300), (3, 300), (7, 300), (20, 300), (200, 300), (60, 20), (120, 8), (40, 50)]
+    {
+        let buffers: Vec<Vec<u8>> = (1..=count).map(|n| vec![u8::try_from(n).unwrap(); length]).collect();
+        let slices: Vec<_> = buffers.iter().map(|buffer| std::io::IoSlice::new(buffer)).collect();
+        assert_eq!(server.write_vectored(&slices).unwrap(), count * length);
         let records = kernel.records();
         let [Record::SentParts(sent)] = records.as_slice() else {
             panic!("{:?}", records.iter().map(kind).collect::<Vec<_>>())
         };
-        assert_eq!((sent.parts as usize, sent.bytes as usize), (count, count * 300));
-        let slot = part_capture(count);
-        for (index, data) in sent.data.chunks_exact(slot).enumerate().take(count.min(PARTS)) {
-            let whole = data.len().min(300);
-            assert!(
-                data[..whole].iter().all(|byte| usize::from(*byte) == index + 1),
-                "part {index} of {count}"
-            );
-            assert!(count == 1 || sent.lengths[index] == 300);
+        assert_eq!((sent.parts as usize, sent.bytes as usize), (count, count * length));
+        if count == 1 {
+            assert_eq!(sent.data[..length], buffers[0]);
+            continue;
+        }
+        assert!(sent.lengths.iter().take(count).all(|len| *len as usize == length));
+        let most = part_capture(count, count * length).min(length);
+        let copied = sent.data.chunks(most).zip(&buffers).take(PARTS).enumerate();
+        for (index, (data, buffer)) in copied.take_while(|(index, _)| (index + 1) * most <= sent.data.len()) {
+            let has_room = index * most + part_capture(count, count * length) <= sent.data.len();
+            assert!(!has_room || data == &buffer[..most], "part {index} of {count}");
         }
     }
     drop((client, server));

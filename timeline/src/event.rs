@@ -189,6 +189,9 @@ pub enum What {
         fd: i32,
         /// How many; 0 at the end of the stream.
         bytes: u32,
+        /// When the first of them came, where the kernel tells.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        arrived_ns: Option<u64>,
         /// What they open.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         openings: Vec<Opening>,

@@ -2,16 +2,22 @@
 //! is left after one look-up.
 
 use agent_ebpf::{
-    Accepted, Connected, Counter, FEW_PARTS, Head, Kind, PARTS, Process, READY_CAPTURE, REQUEST_CAPTURE,
-    ReadyMany, Received, ReceivedLong, SHORT_CAPTURE, Sent, SentHead, SentParts, SockAddr, Socket, SocketKey,
-    part_capture, role, speech,
+    Accepted, Connected, Counter, FEW_PARTS, Head, Kind, PART_CAPTURES, PARTS, PARTS_CAPTURE, Process,
+    READY_CAPTURE, READY_LONG_CAPTURE, REQUEST_CAPTURE, ReadyLong, ReadyMany, Received, ReceivedLong,
+    SHORT_CAPTURE, Sent, SentHead, SentParts, SockAddr, Socket, SocketKey, part_capture, role, speech,
 };
-use aya_ebpf::helpers::{bpf_probe_read_user, generated::bpf_probe_read_user as read_user_raw};
+use aya_ebpf::{
+    cty::c_void,
+    helpers::{
+        bpf_get_current_task_btf, bpf_probe_read_kernel, bpf_probe_read_user,
+        generated::bpf_probe_read_user as read_user_raw,
+    },
+};
 
-use super::account;
+use super::{account, field};
 use crate::{
     emit::{Wake, current, emit, followed, head, refused},
-    maps::{SOCKETS, offset},
+    maps::{ARRIVALS, SOCKETS, offset},
 };
 
 const EINPROGRESS: i64 = -115;
@@ -82,7 +88,7 @@ pub fn accepted(listen_fd: i32, ret: i64, address: u64) {
         return;
     }
     let fd = ret as i32;
-    let socket = Socket { role: role::ACCEPTED, ..Socket::default() };
+    let socket = Socket { role: role::ACCEPTED, sock: sock_of(fd), ..Socket::default() };
     if family(&peer) != AF_UNIX && SOCKETS.insert(SocketKey { tgid, fd }, socket, 0).is_err() {
         refused(process, Counter::SocketsFull);
         return;
@@ -91,6 +97,30 @@ pub fn accepted(listen_fd: i32, ret: i64, address: u64) {
     emit::<Accepted>(process, head, Wake::Later, |record| {
         record.write(Accepted { head, listen_fd, peer });
     });
+}
+
+/// Address of the `struct sock` behind an fd of the current process; 0 when it cannot be found.
+#[inline(always)]
+fn sock_of(fd: i32) -> u64 {
+    // SAFETY: a helper without arguments gives the current task; what is behind it is followed by offsets of the
+    // running kernel, and read by a helper that checks the addresses.
+    unsafe {
+        let task: *const c_void = bpf_get_current_task_btf().cast();
+        let files = field::<*const c_void>(task, offset!(task_files));
+        let table = field::<*const c_void>(files, offset!(files_fdt));
+        let file = field::<u64>(table, offset!(fdt_fd)) + fd as u64 * 8;
+        let follow = |address: u64| bpf_probe_read_kernel(address as *const u64).unwrap_or(0);
+        let socket = follow(follow(file) + offset!(file_private) as u64);
+        follow(socket + offset!(socket_sk) as u64)
+    }
+}
+
+/// When the data came that was read now.
+#[inline(always)]
+fn arrival(socket: &Socket) -> u64 {
+    let Some(arrived) = ARRIVALS.get_ptr_mut(socket.sock) else { return 0 };
+    // SAFETY: as in `sk_data_ready`.
+    unsafe { core::mem::replace(&mut *arrived, 0) }
 }
 
 pub fn connected(fd: i32, ret: i64, address: u64) {
@@ -142,6 +172,7 @@ pub fn received(fd: i32, ret: i64, buffer: Buffer) {
         }
         return;
     }
+    let arrived_ns = arrival(socket);
     let first = socket.speech == speech::NONE && ret > 0;
     if first {
         socket.speech = speech_of(buffer.address());
@@ -164,6 +195,7 @@ pub fn received(fd: i32, ret: i64, buffer: Buffer) {
             // SAFETY: memory of the record.
             unsafe {
                 (*record).bytes = ret as u32;
+                (*record).arrived_ns = arrived_ns;
                 (*record).account = account::current(head.tid);
                 (*record).captured = copy(&raw mut (*record).data, captured, buffer.address());
             }
@@ -176,6 +208,7 @@ pub fn received(fd: i32, ret: i64, buffer: Buffer) {
         // SAFETY: memory of the record.
         unsafe {
             (*record).bytes = ret as u32;
+            (*record).arrived_ns = arrived_ns;
             (*record).account = account::current(head.tid);
             (*record).captured = copy(&raw mut (*record).data, captured, buffer.address());
         }
@@ -265,40 +298,41 @@ fn sent_parts(process: &Process, fd: i32, ret: i64, buffer: Buffer) {
             (*record).account = account::current(head.tid);
             let (vector, count) = buffer.parts();
             (*record).parts = count.max(1) as u32;
-            let data = &raw mut (*record).data;
+            (*record).copied = 0;
             if count <= 1 {
-                copy(data, ret as u32, buffer.address());
+                copy(&raw mut (*record).data, ret as u32, buffer.address());
+            } else if part_capture(PARTS, ret as usize) == PART_CAPTURES[0] {
+                copy_parts::<{ PART_CAPTURES[0] }>(record, vector, count);
             } else if count <= FEW_PARTS as u64 {
-                let data = data.cast::<[[u8; part_capture(FEW_PARTS)]; FEW_PARTS]>();
-                copy_parts(data, &raw mut (*record).lengths, vector, count);
+                copy_parts::<{ PART_CAPTURES[1] }>(record, vector, count);
             } else {
-                let data = data.cast::<[[u8; part_capture(PARTS)]; PARTS]>();
-                copy_parts(data, &raw mut (*record).lengths, vector, count);
+                copy_parts::<{ PART_CAPTURES[2] }>(record, vector, count);
             }
         }
     });
 }
 
-/// Copies the first bytes of each part, and their lengths.
+/// Copies at most N first bytes of each part, one after the other, and the parts' lengths.
 ///
 /// # Safety
-/// `data` and `lengths` are memory of a record.
+/// `record` is memory of a record.
 #[inline(always)]
-unsafe fn copy_parts<const N: usize, const M: usize>(
-    data: *mut [[u8; N]; M],
-    lengths: *mut [u32; PARTS],
-    vector: u64,
-    count: u64,
-) {
-    for index in 0..M {
+unsafe fn copy_parts<const N: usize>(record: *mut SentParts, vector: u64, count: u64) {
+    for index in 0..PARTS {
         if index as u64 >= count {
             break;
         }
         let [address, length] = user::<[u64; 2]>(vector + index as u64 * 16).unwrap_or_default();
-        // SAFETY: the caller's promise; M is at most PARTS.
+        // SAFETY: the caller's promise; at most N bytes go to a place with room for N. The place is kept in the record:
+        // of what comes from there the verifier remembers nothing, so the loop's turns look alike to it.
         unsafe {
-            (*lengths)[index] = length as u32;
-            copy(&raw mut (*data)[index], length as u32, address);
+            (*record).lengths[index] = length as u32;
+            let at = (&raw const (*record).copied).read_volatile() as usize;
+            if at <= PARTS_CAPTURE - N {
+                let to = (&raw mut (*record).data).cast::<u8>().add(at).cast::<[u8; N]>();
+                copy(to, length as u32, address);
+                (&raw mut (*record).copied).write_volatile((at + (length as usize).min(N)) as u32);
+            }
         }
     }
 }
@@ -373,6 +407,21 @@ fn ready(process: &Process, tgid: u32, fd: i32) {
 /// older verifiers accept.
 #[inline(always)]
 fn ready_many(process: &Process, kind: Kind, entries: u32, bytes: u64, array: u64) {
+    if kind == Kind::EpollReady && bytes > READY_CAPTURE as u64 {
+        if bytes > READY_LONG_CAPTURE as u64 {
+            refused(process, Counter::ReadyCut);
+        }
+        let head = head(Kind::EpollReadyLong, -1);
+        emit::<ReadyLong>(process, head, Wake::Later, |record| {
+            let record = record.as_mut_ptr();
+            // SAFETY: memory of the record.
+            unsafe {
+                (*record).entries = entries;
+                (*record).captured = copy(&raw mut (*record).data, bytes as u32, array);
+            }
+        });
+        return;
+    }
     if bytes > READY_CAPTURE as u64 {
         refused(process, Counter::ReadyCut);
     }

@@ -7,8 +7,8 @@ use aya_ebpf::{
 
 use super::field;
 use crate::{
-    emit::{Wake, current, emit, followed, now_ns, refused},
-    maps::{CONNECTS, LISTENERS, offset},
+    emit::{Wake, count, current, emit, followed, now_ns, refused},
+    maps::{ARRIVALS, CONNECTS, LISTENERS, offset},
 };
 
 // include/net/tcp_states.h
@@ -28,6 +28,9 @@ pub fn inet_sock_set_state(ctx: BtfTracePointContext) -> i32 {
     let sock: *const c_void = ctx.arg(0);
     let (old, new): (i32, i32) = (ctx.arg(1), ctx.arg(2));
     let key = sock as u64;
+    if new == TCP_CLOSE && ARRIVALS.get_ptr(key).is_some() {
+        let _ = ARRIVALS.remove(key);
+    }
     let owner = match new {
         TCP_LISTEN | TCP_SYN_SENT => Some(current()),
         // SAFETY: a sock; only read.
@@ -66,7 +69,12 @@ pub fn inet_sock_set_state(ctx: BtfTracePointContext) -> i32 {
             }
             Kind::Connecting
         }
-        TCP_ESTABLISHED if old == TCP_SYN_RECV => Kind::Handshake,
+        TCP_ESTABLISHED if old == TCP_SYN_RECV => {
+            if ARRIVALS.insert(key, 0, 0).is_err() {
+                count(Counter::ArrivalsFull);
+            }
+            Kind::Handshake
+        }
         TCP_ESTABLISHED => Kind::Established,
         _ => Kind::Disconnected,
     };
@@ -95,6 +103,23 @@ pub fn inet_sock_set_state(ctx: BtfTracePointContext) -> i32 {
             });
         }
     });
+    0
+}
+
+/// Hot, where the kernel has it (6.3): `trace_sk_data_ready(const struct sock *sk)`, net/core/sock.c, whenever data is put
+/// into a socket's queue.
+#[btf_tracepoint(function = "sk_data_ready")]
+pub fn sk_data_ready(ctx: BtfTracePointContext) -> i32 {
+    let sock: *const c_void = ctx.arg(0);
+    if let Some(arrived) = ARRIVALS.get_ptr_mut(sock as u64) {
+        // SAFETY: the entry stays valid until the program ends. Who reads resets it; at worst the data of a second
+        // arrival is told as of the first.
+        unsafe {
+            if *arrived == 0 {
+                *arrived = now_ns();
+            }
+        }
+    }
     0
 }
 

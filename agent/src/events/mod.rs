@@ -7,7 +7,7 @@ pub mod raw;
 
 use std::collections::HashMap;
 
-use agent_ebpf::{Account, Head, PARTS, ReadyMany, SentParts, part_capture};
+use agent_ebpf::{Account, Head, PARTS, SentParts, part_capture};
 use timeline::{
     Event, What,
     wire::{Piece, Protocol, Wire},
@@ -81,11 +81,17 @@ impl Decoder {
             Record::Ready(head) => (*head, What::Ready { fd: head.fd }),
             Record::Received(r) => {
                 running(r.head, &r.account, &mut tell);
-                (r.head, self.received(r.head, r.bytes, captured(&r.data, r.captured), &mut tell))
+                (
+                    r.head,
+                    self.received(r.head, r.arrived_ns, (r.bytes, captured(&r.data, r.captured)), &mut tell),
+                )
             }
             Record::ReceivedLong(r) => {
                 running(r.head, &r.account, &mut tell);
-                (r.head, self.received(r.head, r.bytes, captured(&r.data, r.captured), &mut tell))
+                (
+                    r.head,
+                    self.received(r.head, r.arrived_ns, (r.bytes, captured(&r.data, r.captured)), &mut tell),
+                )
             }
             Record::Sent(r) => {
                 running(r.head, &r.account, &mut tell);
@@ -115,8 +121,15 @@ impl Decoder {
                 (*head, What::Closed { fd: head.fd })
             }
             Record::IoUring(head) => (*head, What::IoUring),
-            Record::EpollReady(r) => return self.ready_many(r, epoll_fds(r), tell),
-            Record::PollReady(r) => return self.ready_many(r, poll_fds(r), tell),
+            Record::EpollReady(r) => {
+                return self.ready_many(r.head, epoll_fds(captured(&r.data, r.captured)), tell);
+            }
+            Record::EpollReadyLong(r) => {
+                return self.ready_many(r.head, epoll_fds(captured(&r.data, r.captured)), tell);
+            }
+            Record::PollReady(r) => {
+                return self.ready_many(r.head, poll_fds(captured(&r.data, r.captured)), tell);
+            }
         };
         tell(Event { at_ns: head.at_ns, tid: head.tid, what });
     }
@@ -124,8 +137,8 @@ impl Decoder {
     fn received(
         &mut self,
         Head { fd, tid, at_ns, .. }: Head,
-        bytes: u32,
-        captured: &[u8],
+        arrived_ns: u64,
+        (bytes, captured): (u32, &[u8]),
         tell: &mut impl FnMut(Event),
     ) -> What {
         const MULTIPLEXED: Option<Protocol> = Some(Protocol::Tls { may_multiplex: true });
@@ -136,7 +149,8 @@ impl Decoder {
         if wire.protocol() == MULTIPLEXED && before != MULTIPLEXED {
             tell(Event { at_ns, tid, what: What::MayMultiplex { fd } });
         }
-        What::Received { fd, bytes, openings, continues, undecided }
+        let arrived_ns = Some(arrived_ns).filter(|arrived_ns| *arrived_ns != 0);
+        What::Received { fd, bytes, arrived_ns, openings, continues, undecided }
     }
 
     fn sent_one(&mut self, fd: i32, bytes: u32, captured: &[u8]) -> What {
@@ -148,9 +162,9 @@ impl Decoder {
         What::Sent { fd, bytes, answers }
     }
 
-    fn ready_many(&self, record: &ReadyMany, fds: impl Iterator<Item = i32>, mut tell: impl FnMut(Event)) {
+    fn ready_many(&self, head: Head, fds: impl Iterator<Item = i32>, mut tell: impl FnMut(Event)) {
         for fd in fds.filter(|fd| self.accepted.contains_key(fd)) {
-            tell(Event { at_ns: record.head.at_ns, tid: record.head.tid, what: What::Ready { fd } });
+            tell(Event { at_ns: head.at_ns, tid: head.tid, what: What::Ready { fd } });
         }
     }
 }
@@ -169,17 +183,20 @@ fn captured(data: &[u8], captured: u32) -> &[u8] {
 
 /// The parts of a write, as far as it went.
 fn parts(record: &SentParts) -> Vec<Piece<'_>> {
-    let count = record.parts as usize;
-    let slot = part_capture(count);
+    let (count, mut rest) = (record.parts as usize, record.bytes);
     if count <= 1 {
-        return vec![Piece { captured: captured(&record.data, record.bytes), len: record.bytes }];
+        return vec![Piece { captured: captured(&record.data, rest), len: rest }];
     }
-    let mut rest = record.bytes;
+    let most = part_capture(count, rest as usize);
+    let mut data = record.data.as_slice();
     let mut parts = Vec::with_capacity(count.min(PARTS) + 1);
-    for (data, &length) in record.data.chunks_exact(slot).zip(&record.lengths).take(count) {
+    for &length in record.lengths.iter().take(count) {
         let len = length.min(rest);
+        let copied = if data.len() < most { 0 } else { most.min(length as usize) };
+        let (own, behind) = data.split_at(copied);
+        data = behind;
         if len > 0 {
-            parts.push(Piece { captured: captured(data, len), len });
+            parts.push(Piece { captured: captured(own, len), len });
         }
         rest -= len;
     }
@@ -190,20 +207,18 @@ fn parts(record: &SentParts) -> Vec<Piece<'_>> {
 }
 
 /// fds with data in an array of `struct epoll_event`.
-fn epoll_fds(record: &ReadyMany) -> impl Iterator<Item = i32> {
+fn epoll_fds(array: &[u8]) -> impl Iterator<Item = i32> {
     let data_at = std::mem::offset_of!(libc::epoll_event, u64);
-    captured(&record.data, record.captured).chunks_exact(size_of::<libc::epoll_event>()).filter_map(
-        move |entry| {
-            let events = u32::from_ne_bytes(entry.get(..4)?.try_into().ok()?);
-            let fd = i32::from_ne_bytes(entry.get(data_at..data_at + 4)?.try_into().ok()?);
-            (events & EPOLLIN != 0).then_some(fd)
-        },
-    )
+    array.chunks_exact(size_of::<libc::epoll_event>()).filter_map(move |entry| {
+        let events = u32::from_ne_bytes(entry.get(..4)?.try_into().ok()?);
+        let fd = i32::from_ne_bytes(entry.get(data_at..data_at + 4)?.try_into().ok()?);
+        (events & EPOLLIN != 0).then_some(fd)
+    })
 }
 
 /// fds with data in an array of `struct pollfd`: fd, events, revents.
-fn poll_fds(record: &ReadyMany) -> impl Iterator<Item = i32> {
-    captured(&record.data, record.captured).chunks_exact(size_of::<libc::pollfd>()).filter_map(|entry| {
+fn poll_fds(array: &[u8]) -> impl Iterator<Item = i32> {
+    array.chunks_exact(size_of::<libc::pollfd>()).filter_map(|entry| {
         let fd = i32::from_ne_bytes(entry.get(..4)?.try_into().ok()?);
         let revents = u16::from_ne_bytes(entry.get(6..8)?.try_into().ok()?);
         (revents & POLLIN != 0).then_some(fd)

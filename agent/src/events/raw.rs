@@ -2,8 +2,8 @@
 //! `None`, and counted by the caller.
 
 use agent_ebpf::{
-    Accepted, Connected, Head, JvmSeen, Kind, ProcessExited, ReadyMany, Received, ReceivedLong, Sent,
-    SentHead, SentParts, TcpState, ThreadAccount, ThreadNamed,
+    Accepted, Connected, Head, JvmSeen, Kind, ProcessExited, ReadyLong, ReadyMany, Received, ReceivedLong,
+    Sent, SentHead, SentParts, TcpState, ThreadAccount, ThreadNamed,
 };
 
 /// One record, by its [`Kind`].
@@ -33,6 +33,7 @@ pub enum Record {
     Asked(Sent),
     Answered(Sent),
     IoUring(Head),
+    EpollReadyLong(Box<ReadyLong>),
 }
 
 /// A type of the shared layout that any bytes are a value of.
@@ -61,7 +62,8 @@ plain!(
     Sent,
     SentHead,
     SentParts,
-    ReadyMany
+    ReadyMany,
+    ReadyLong
 );
 
 fn read<T: Plain>(bytes: &[u8]) -> Option<T> {
@@ -98,6 +100,7 @@ pub fn decode(bytes: &[u8]) -> Option<(Head, Record)> {
         Kind::Asked => Record::Asked(read(bytes)?),
         Kind::Answered => Record::Answered(read(bytes)?),
         Kind::IoUring => Record::IoUring(head),
+        Kind::EpollReadyLong => Record::EpollReadyLong(Box::new(read(bytes)?)),
     };
     Some((head, record))
 }
@@ -121,12 +124,12 @@ mod tests {
             assert!(decode(&bytes).is_some(), "{kind:?}");
             assert!(decode(&bytes[..kind.size() - 1]).is_none(), "{kind:?}");
         }
-        assert!(decode(&[0; 5000]).is_none());
+        assert!(decode(&[0; 13_000]).is_none());
     }
 
     proptest! {
         #[test]
-        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..5000)) {
+        fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..13_000)) {
             let _ = decode(&bytes);
         }
     }

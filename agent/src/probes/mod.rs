@@ -20,13 +20,15 @@ use aya::{
 };
 
 pub use self::maps::{Counters, Maps, Usage};
-use self::offsets::OffsetError;
+use self::offsets::{OffsetError, Resolved};
 
 /// Rare events, always on.
 const SENTINEL: &[&str] =
     &["sched_process_exec", "sched_process_exit", "task_newtask", "task_rename", "inet_sock_set_state"];
 /// On while some JVM is cold.
 const HOT: &[&str] = &["sys_enter", "sys_exit", "sched_switch"];
+/// The same, where the kernel has it.
+const DATA_READY: &str = "sk_data_ready";
 
 /// The probes cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +80,7 @@ fn evidence(error: &ProgramError) -> String {
 }
 
 /// What a kernel lets the probes measure beyond what they need.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts of the kernel")]
 #[derive(Clone, Copy, Debug)]
 pub struct Measures {
     /// Time that threads wait for a CPU (`CONFIG_SCHED_INFO`).
@@ -86,11 +89,14 @@ pub struct Measures {
     pub throttling: bool,
     /// What threads wait for (`bpf_task_pt_regs`, Linux 5.15).
     pub waits: bool,
+    /// When data comes (`sk_data_ready`, Linux 6.3); else it is ready when a poller says so, or a read has it.
+    pub arrivals: bool,
 }
 
 impl Measures {
-    fn of(offsets: &Offsets) -> Self {
+    fn of(offsets: &Offsets, arrivals: bool) -> Self {
         Self {
+            arrivals,
             run_queue: offsets.task_run_delay != 0,
             throttling: offsets.task_group != 0,
             waits: offsets.has_task_regs != 0,
@@ -122,11 +128,11 @@ impl Probes {
     /// # Errors
     /// When the kernel lacks a structure, or refuses the object, a map or a program.
     pub fn load() -> Result<(Self, Maps, RingBuf<MapData>), ProbeError> {
-        let offsets = maps::Shared(offsets::resolve()?);
-        let measures = Measures::of(&offsets.0);
+        let Resolved { offsets, data_ready } = offsets::resolve()?;
+        let measures = Measures::of(&offsets, data_ready);
         let btf = Btf::from_sys_fs()?;
-        let mut ebpf = object(&offsets, &btf)?;
-        for &name in SENTINEL.iter().chain(HOT) {
+        let mut ebpf = object(offsets, &btf)?;
+        for name in SENTINEL.iter().copied().chain(hot(data_ready)) {
             program(&mut ebpf, name)?.load(name, &btf).map_err(|e| refused(name, e))?;
         }
         drop(btf);
@@ -142,14 +148,14 @@ impl Probes {
     /// # Errors
     /// When the kernel lacks a structure, or refuses the object or a map.
     pub fn examine() -> Result<Vec<Examined>, ProbeError> {
-        let offsets = maps::Shared(offsets::resolve()?);
+        let Resolved { offsets, data_ready } = offsets::resolve()?;
         let btf = Btf::from_sys_fs()?;
-        let mut ebpf = object(&offsets, &btf)?;
+        let mut ebpf = object(offsets, &btf)?;
         let mut examine = |name| {
             program(&mut ebpf, name)?.load(name, &btf).map_err(|e| refused(name, e))?;
             attach(&mut ebpf, name).map(drop)
         };
-        Ok(SENTINEL.iter().chain(HOT).map(|&name| (name, examine(name))).collect())
+        Ok(SENTINEL.iter().copied().chain(hot(data_ready)).map(|name| (name, examine(name))).collect())
     }
 
     /// Attaches the hot tier, if it is not.
@@ -158,8 +164,9 @@ impl Probes {
     /// When the kernel refuses to attach.
     pub fn arm(&mut self) -> Result<(), ProbeError> {
         if self.hot.since.is_none() {
-            self.hot.links =
-                HOT.iter().map(|&name| attach(&mut self.ebpf, name)).collect::<Result<_, _>>()?;
+            self.hot.links = hot(self.measures.arrivals)
+                .map(|name| attach(&mut self.ebpf, name))
+                .collect::<Result<_, _>>()?;
             self.hot.since = Some(Instant::now());
         }
         Ok(())
@@ -200,13 +207,19 @@ impl Probes {
     }
 }
 
+/// Names of the hot tier's probes.
+fn hot(data_ready: bool) -> impl Iterator<Item = &'static str> {
+    HOT.iter().copied().chain(data_ready.then_some(DATA_READY))
+}
+
 /// The object with its maps and globals; no program is loaded yet.
-fn object(offsets: &maps::Shared<Offsets>, btf: &Btf) -> Result<Ebpf, ProbeError> {
+fn object(offsets: Offsets, btf: &Btf) -> Result<Ebpf, ProbeError> {
+    let offsets = maps::Shared(offsets);
     let ops = dispatch::table();
     let loaded = EbpfLoader::new()
         .btf(Some(btf))
         .verifier_log_level(VerifierLogLevel::DEBUG)
-        .override_global("OFFSETS", offsets, true)
+        .override_global("OFFSETS", &offsets, true)
         .override_global("SYSCALL_OPS", &ops[..], true)
         .load(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/jcold-probes")));
     Ok(loaded.map_err(Box::new)?)

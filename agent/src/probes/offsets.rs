@@ -28,12 +28,20 @@ pub enum OffsetError {
     },
 }
 
+/// What the running kernel's BTF tells.
+pub struct Resolved {
+    /// Offsets in its structures.
+    pub offsets: Offsets,
+    /// It tells when data comes (`sk_data_ready`, Linux 6.3).
+    pub data_ready: bool,
+}
+
 /// Resolves all offsets.
 ///
 /// # Errors
 /// When the BTF cannot be read, or lacks a member that the probes cannot do without. `sched_info.run_delay` and those of
 /// bandwidth limits are none of those: their offsets are then 0.
-pub fn resolve() -> Result<Offsets, OffsetError> {
+pub fn resolve() -> Result<Resolved, OffsetError> {
     let data = fs::read(BTF_PATH).map_err(OffsetError::Unreadable)?;
     let btf = Btf::parse(&data).ok_or(OffsetError::Foreign)?;
     let task = |path| offset(&btf, "task_struct", path);
@@ -53,7 +61,8 @@ pub fn resolve() -> Result<Offsets, OffsetError> {
     let group = |path| btf.offset("task_group", path);
     let bandwidth = group("cfs_bandwidth.throttled_time").zip(group("parent"));
     let (group_throttled, group_parent) = bandwidth.unwrap_or((0, 0));
-    Ok(Offsets {
+    let data_ready = btf.names("btf_trace_sk_data_ready");
+    let offsets = Offsets {
         task_pid: task("pid")?,
         task_tgid: task("tgid")?,
         task_cpu: task("se.sum_exec_runtime")?,
@@ -65,6 +74,11 @@ pub fn resolve() -> Result<Offsets, OffsetError> {
         group_parent,
         group_throttled,
         has_task_regs: u32::from(btf.names("BPF_FUNC_task_pt_regs")),
+        task_files: task("files")?,
+        files_fdt: offset(&btf, "files_struct", "fdt")?,
+        fdt_fd: offset(&btf, "fdtable", "fd")?,
+        file_private: offset(&btf, "file", "private_data")?,
+        socket_sk: offset(&btf, "socket", "sk")?,
         task_exit_code: task("exit_code")?,
         task_signal: task("signal")?,
         signal_live: offset(&btf, "signal_struct", "live")?,
@@ -82,7 +96,8 @@ pub fn resolve() -> Result<Offsets, OffsetError> {
         regs_arg,
         epoll_event_size: size_u32::<libc::epoll_event>(),
         epoll_event_data: offset_u32(std::mem::offset_of!(libc::epoll_event, u64)),
-    })
+    };
+    Ok(Resolved { offsets, data_ready })
 }
 
 fn offset(btf: &Btf<'_>, structure: &'static str, path: &'static str) -> Result<u32, OffsetError> {

@@ -53,7 +53,7 @@ impl Builder {
         };
         request.wait_ledger = Some(wait.to_proto(measured, None));
         let whole = service.and(&wait);
-        request.ledger = Some(whole.to_proto(measured, Some(hops(&ended.path[1..]))));
+        request.ledger = Some(whole.to_proto(measured, Some(hops(&ended.path[ended.read_at..]))));
         request.overlap = Some(self.overlap(begin_ns, end_ns));
         if let Some(ordinal) = request.ordinal {
             for connection in whole.waited_for {

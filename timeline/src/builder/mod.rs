@@ -192,7 +192,8 @@ impl Builder {
             &What::Handshake { local, peer } => self.inbound.handshake(local, peer, at_ns),
             &What::Accepted { fd, peer, unix } => self.accepted(fd, tid, peer, unix, at_ns),
             &What::Adopted { fd } => {
-                let outcome = self.inbound.accepted(fd, Client::default(), at_ns, &mut self.requests);
+                let outcome =
+                    self.inbound.accepted(fd, Client::default(), Touch::of(event), &mut self.requests);
                 self.take(outcome, at_ns);
             }
             &What::Asked { fd, service, setup } => {
@@ -215,9 +216,10 @@ impl Builder {
                     self.role(tid, ThreadClass::Poller);
                 }
             }
-            What::Received { fd, openings, continues, undecided, .. } => {
+            What::Received { fd, arrived_ns, openings, continues, undecided, .. } => {
                 let before_ready = self.is_before_ready();
-                let read = Read { openings, continues: *continues, undecided: *undecided };
+                let read =
+                    Read { arrived_ns: *arrived_ns, openings, continues: *continues, undecided: *undecided };
                 let outcome =
                     self.inbound.received(*fd, Touch::of(event), read, &mut self.requests, before_ready);
                 self.take(outcome, at_ns);
@@ -281,7 +283,7 @@ impl Builder {
         self.role(tid, ThreadClass::Acceptor);
         let itself = peer.is_some_and(|peer| self.outbound.is_own(peer));
         let client = Client { peer, itself, unix };
-        let outcome = self.inbound.accepted(fd, client, at_ns, &mut self.requests);
+        let outcome = self.inbound.accepted(fd, client, Touch { tid, at_ns }, &mut self.requests);
         self.take(outcome, at_ns);
         if unix {
             self.note(at_ns, "not followed: connections of Unix sockets");

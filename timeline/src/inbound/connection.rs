@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::open::{Begin, Ended, Line, Open, RequestId, Touch};
+use super::{
+    Read,
+    open::{Begin, Ended, Line, Open, RequestId, Touch},
+};
 use crate::{
     requests::{Admitted, Requests},
     wire::{Answer, Loss, Opening},
@@ -59,6 +62,8 @@ pub(crate) struct Facts {
 #[derive(Debug, Default)]
 pub(super) struct Connection {
     pub facts: Facts,
+    /// Who accepted it, until the first request has begun.
+    accepted: Option<Touch>,
     /// Handshake → accepted, until the first request takes it.
     accept_wait_ns: Option<u64>,
     /// Who said that data is there.
@@ -91,8 +96,8 @@ pub(super) struct Context<'a> {
 }
 
 impl Connection {
-    pub fn new(facts: Facts, accept_wait_ns: Option<u64>) -> Self {
-        Self { facts, accept_wait_ns, ..Self::default() }
+    pub fn new(facts: Facts, accepted: Touch, accept_wait_ns: Option<u64>) -> Self {
+        Self { facts, accepted: Some(accepted), accept_wait_ns, ..Self::default() }
     }
 
     pub fn ready(&mut self, touch: Touch) {
@@ -103,15 +108,15 @@ impl Connection {
     pub fn received(
         &mut self,
         touch: Touch,
-        (openings, continues, undecided): (&[Opening], bool, bool),
+        Read { arrived_ns, openings, continues, undecided }: Read<'_>,
         context: &mut Context<'_>,
     ) -> Outcome {
         let mut outcome = Outcome::default();
         if self.over {
             return outcome;
         }
-        let ready = self.ready.take().filter(|ready| ready.at_ns <= touch.at_ns).unwrap_or(touch);
-        let begin = Begin { ready, read: touch };
+        let ready = self.ready.take().filter(|ready| ready.at_ns <= touch.at_ns);
+        let begin = Begin::of(arrived_ns, self.accepted.take(), ready, touch);
         if continues && let Some(open) = self.current() {
             open.touch(touch);
             outcome.works_on = Some(open.id);
@@ -136,7 +141,7 @@ impl Connection {
             Opening::Encrypted => {
                 // More data of a request that is not answered is part of it.
                 if let Some(open) = self.open.back_mut().filter(|open| open.sent_ns.is_none()) {
-                    open.touch(begin.read);
+                    open.touch(begin.read());
                     outcome.works_on = Some(open.id);
                     return;
                 }
@@ -147,7 +152,7 @@ impl Connection {
                 return;
             }
             &Opening::Reset { stream } => {
-                self.ends(stream, begin.read.at_ns, outcome);
+                self.ends(stream, begin.read().at_ns, outcome);
                 return;
             }
             Opening::Lost { reason } => {
@@ -158,7 +163,7 @@ impl Connection {
         self.facts.protocol = protocol;
         if self.open.len() >= OPEN_MAX {
             outcome.lost.push(Loss::Uncaptured);
-            self.pop(begin.read.at_ns, outcome);
+            self.pop(begin.read().at_ns, outcome);
         }
         *context.next_id += 1;
         let mut open = Open::new(*context.next_id, stream, line, begin);
@@ -181,7 +186,7 @@ impl Connection {
             }
             match answer {
                 Answer::Opens(opening) => {
-                    let begin = self.head.take().unwrap_or(Begin { ready: touch, read: touch });
+                    let begin = self.head.take().unwrap_or(Begin::of(None, None, None, touch));
                     self.opens(opening, begin, context, &mut outcome);
                 }
                 &Answer::Begins { stream, status, streaming } => {
@@ -315,7 +320,7 @@ impl Connection {
             if open.admitted.is_none()
                 && !refused
                 && matches!(open.line, Line::Read { .. })
-                && open.begin.read.at_ns <= self.last_sent_ns
+                && open.begin.read().at_ns <= self.last_sent_ns
             {
                 outcome.begun.extend(open.admit(itself, context.requests));
                 open.sent_ns = Some(self.last_sent_ns);

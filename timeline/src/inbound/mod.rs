@@ -64,6 +64,7 @@ pub(crate) struct Inbound {
 /// What bytes mean for the connection that they were read from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Read<'a> {
+    pub arrived_ns: Option<u64>,
     pub openings: &'a [Opening],
     pub continues: bool,
     pub undecided: bool,
@@ -84,8 +85,8 @@ impl Inbound {
     }
 
     /// A connection was accepted. Ends what the fd's former connection left open.
-    pub fn accepted(&mut self, fd: i32, client: Client, at_ns: u64, requests: &mut Requests) -> Outcome {
-        let former = self.closed(fd, at_ns, requests, false);
+    pub fn accepted(&mut self, fd: i32, client: Client, by: Touch, requests: &mut Requests) -> Outcome {
+        let former = self.closed(fd, by.at_ns, requests, false);
         self.accepted += 1;
         let handshake = client.peer.and_then(|peer| self.handshakes.remove(&canonical(peer)));
         let near = |peer: SocketAddr| {
@@ -102,8 +103,8 @@ impl Inbound {
             self.counted.entry(Protocol::Unix).or_default().0 += 1;
             return former;
         }
-        let accept_wait_ns = handshake.map(|(_, done_ns)| at_ns.saturating_sub(done_ns));
-        self.by_fd.insert(fd, Connection::new(facts, accept_wait_ns));
+        let accept_wait_ns = handshake.map(|(_, done_ns)| by.at_ns.saturating_sub(done_ns));
+        self.by_fd.insert(fd, Connection::new(facts, by, accept_wait_ns));
         former
     }
 
@@ -134,7 +135,6 @@ impl Inbound {
     ) -> Outcome {
         let Some(connection) = self.by_fd.get_mut(&fd) else { return Outcome::default() };
         let mut context = Context { requests, next_id: &mut self.next_id, before_ready };
-        let read = (read.openings, read.continues, read.undecided);
         let outcome = connection.received(touch, read, &mut context);
         if let Some(id) = outcome.works_on {
             self.working.insert(touch.tid, (fd, id));
@@ -222,7 +222,7 @@ impl Inbound {
     /// When the data of the oldest open request was ready.
     pub fn oldest_ns(&self) -> Option<u64> {
         let open = self.by_fd.values().flat_map(Connection::open);
-        open.map(|open| open.begin.ready.at_ns).min()
+        open.map(|open| open.begin.ready_ns()).min()
     }
 
     /// The accepted connections, by protocol; only those that changed since the last call when `changed`.

@@ -25,11 +25,39 @@ impl Touch {
     }
 }
 
-/// Where a request's first bytes came from: who saw that they were there, and who read them.
+/// How a request's first bytes came to be read: who should have seen them when they came, who accepted the connection
+/// meanwhile, who saw them, and who read them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Begin {
-    pub ready: Touch,
-    pub read: Touch,
+    way: [Touch; 4],
+    len: usize,
+}
+
+impl Begin {
+    /// Without an instant of arrival the bytes are ready when a poller says so, or when they are read.
+    pub fn of(arrived_ns: Option<u64>, accepted: Option<Touch>, ready: Option<Touch>, read: Touch) -> Self {
+        let seen_ns = ready.unwrap_or(read).at_ns;
+        let arrived_ns = arrived_ns.filter(|arrived_ns| *arrived_ns < seen_ns);
+        let accepted = accepted
+            .filter(|accepted| arrived_ns.is_some_and(|ns| ns < accepted.at_ns) && accepted.at_ns <= seen_ns);
+        let first = accepted.or(ready).unwrap_or(read);
+        let arrived = arrived_ns.map(|at_ns| Touch { at_ns, ..first });
+        let mut begin = Self { way: [read; 4], len: 0 };
+        for touch in [arrived, accepted, ready, Some(read)].into_iter().flatten() {
+            begin.way[begin.len] = touch;
+            begin.len += 1;
+        }
+        begin
+    }
+
+    /// When the bytes were there.
+    pub fn ready_ns(&self) -> u64 {
+        self.way[0].at_ns
+    }
+
+    pub fn read(&self) -> Touch {
+        self.way[self.len - 1]
+    }
 }
 
 /// What a request asks for, as far as it can be read.
@@ -52,7 +80,6 @@ pub(crate) struct Open {
     /// Last byte written so far.
     pub sent_ns: Option<u64>,
     pub streaming: bool,
-    /// From the read on.
     path: Vec<Touch>,
 }
 
@@ -66,6 +93,8 @@ pub(crate) struct Ended {
     pub streaming: bool,
     /// Who saw that its data is ready, who read it, and who had a hand in it then.
     pub path: Vec<Touch>,
+    /// Index of its first read there.
+    pub read_at: usize,
     pub connection_ordinal: u64,
     pub protocol: Protocol,
     /// Of a connection's first request: from its handshake to being accepted.
@@ -78,7 +107,7 @@ impl Ended {
     }
 
     pub fn read(&self) -> Touch {
-        self.path[1]
+        self.path[self.read_at]
     }
 }
 
@@ -93,7 +122,7 @@ impl Open {
             status: None,
             sent_ns: None,
             streaming: false,
-            path: vec![begin.ready, begin.read],
+            path: begin.way[..begin.len].to_vec(),
         }
     }
 
@@ -109,15 +138,17 @@ impl Open {
             Line::Unparsed => requests.admit(None, crate::requests::UNPARSED, sender(false)),
         };
         self.admitted = Some(admitted.clone());
-        Some((admitted, self.begin.ready.at_ns))
+        Some((admitted, self.begin.ready_ns()))
     }
 
     pub fn touch(&mut self, touch: Touch) {
         let len = self.path.len();
         // What a later read decides may have begun before.
         let touch = Touch { at_ns: touch.at_ns.max(self.path[len - 1].at_ns), ..touch };
-        // The first two are the wait's ends. Of a thread's own sequence the ends are enough.
-        let goes_on = len > 3 && self.path[len - 1].tid == touch.tid && self.path[len - 2].tid == touch.tid;
+        // Of a thread's own sequence after the read the ends are enough.
+        let goes_on = len > self.begin.len + 1
+            && self.path[len - 1].tid == touch.tid
+            && self.path[len - 2].tid == touch.tid;
         if goes_on || len >= TOUCHES_MAX {
             self.path[len - 1] = touch;
         } else {
@@ -136,10 +167,11 @@ impl Open {
         Some(Ended {
             id: self.id,
             admitted: self.admitted?,
-            end_ns: self.sent_ns.unwrap_or(at_ns).max(self.begin.read.at_ns),
+            end_ns: self.sent_ns.unwrap_or(at_ns).max(self.begin.read().at_ns),
             status: self.status,
             streaming: self.streaming,
             path: self.path,
+            read_at: self.begin.len - 1,
             connection_ordinal: of.ordinal,
             protocol: of.protocol,
             accept_wait_ns: None,

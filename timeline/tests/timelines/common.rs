@@ -61,8 +61,14 @@ pub fn ready(ms: u64, fd: i32) -> Event {
 }
 
 pub fn read(ms: u64, fd: i32, openings: &[Opening]) -> Event {
-    let what =
-        What::Received { fd, bytes: 100, openings: openings.to_vec(), continues: false, undecided: false };
+    let what = What::Received {
+        fd,
+        bytes: 100,
+        arrived_ns: None,
+        openings: openings.to_vec(),
+        continues: false,
+        undecided: false,
+    };
     at(ms, WORKER, what)
 }
 
@@ -72,18 +78,39 @@ pub fn received(ms: u64, fd: i32, opening: Opening) -> Event {
 
 /// The begin of a head.
 pub fn part(ms: u64, fd: i32) -> Event {
-    let what = What::Received { fd, bytes: 10, openings: Vec::new(), continues: false, undecided: true };
+    let what = What::Received {
+        fd,
+        bytes: 10,
+        arrived_ns: None,
+        openings: Vec::new(),
+        continues: false,
+        undecided: true,
+    };
     at(ms, WORKER, what)
 }
 
 /// More of a request.
 pub fn body(ms: u64, fd: i32) -> Event {
-    let what = What::Received { fd, bytes: 10, openings: Vec::new(), continues: true, undecided: false };
+    let what = What::Received {
+        fd,
+        bytes: 10,
+        arrived_ns: None,
+        openings: Vec::new(),
+        continues: true,
+        undecided: false,
+    };
     at(ms, WORKER, what)
 }
 
 pub fn end_of_stream(ms: u64, fd: i32) -> Event {
-    let what = What::Received { fd, bytes: 0, openings: Vec::new(), continues: false, undecided: false };
+    let what = What::Received {
+        fd,
+        bytes: 0,
+        arrived_ns: None,
+        openings: Vec::new(),
+        continues: false,
+        undecided: false,
+    };
     at(ms, WORKER, what)
 }
 

@@ -361,7 +361,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         2 => fd.clone().prop_map(|fd| What::Accepted { fd, peer: None, unix: fd == 3 }),
         3 => fd.clone().prop_map(|fd| What::Ready { fd }),
         6 => (fd.clone(), 0u32..3, prop::collection::vec(opening, 0..3), any::<bool>(), any::<bool>()).prop_map(
-            |(fd, bytes, openings, continues, undecided)| What::Received { fd, bytes, openings, continues, undecided }
+            |(fd, bytes, openings, continues, undecided)| What::Received { fd, bytes, arrived_ns: None, openings, continues, undecided }
         ),
         6 => (fd.clone(), prop::collection::vec(answer, 0..3)).prop_map(|(fd, answers)| What::Sent { fd, bytes: 1, answers }),
         1 => fd.clone().prop_map(|fd| What::Closed { fd }),

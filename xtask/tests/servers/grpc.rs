@@ -13,9 +13,8 @@ use xtask::traced::Traced;
 use crate::counts::{WAVES, assert_counts};
 use crate::http2::{drive, exchange};
 
-/// Streams of one connection that are open at once: where the server gathers more answers than these in one write, not
-/// all of their frames are seen, and the timeline says so.
-const STREAMS: usize = 4;
+/// Streams of one connection that are open at once.
+const STREAMS: usize = 8;
 const HEALTH: &str = "/grpc.health.v1.Health/Check";
 /// Calls, with the status of gRPC that each ends with. An empty message asks for the server's health.
 const CALLS: [(&str, &str, &str); 5] = [

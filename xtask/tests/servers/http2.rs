@@ -139,10 +139,9 @@ fn prior_knowledge_on_netty() -> Result<()> {
     every_stream_is_counted_once(Server::Netty, STREAMS)
 }
 
-/// Few at once: where it gathers many answers in one write, not all of their frames are seen, and the timeline says so.
 #[test]
 fn prior_knowledge_on_undertow() -> Result<()> {
-    every_stream_is_counted_once(Server::Undertow, 2)
+    every_stream_is_counted_once(Server::Undertow, STREAMS)
 }
 
 /// A large answer in many frames, and a small one beside it on the same connection.
