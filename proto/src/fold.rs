@@ -23,8 +23,8 @@ fn append(known: &mut Timeline, update: &Timeline) {
 
 /// Brings the lists whose entries change after they were first sent to one entry a key, and instants in order.
 ///
-/// Of routes (by method and route), connections (by ordinal), phases (by kind) and accepted connections (by protocol)
-/// the latest entry wins. Intervals with the same begin are two agents' shares of one, and add up. Of milestones (by
+/// Of routes (by method and route), connections (by ordinal), phases (by kind), accepted connections (by protocol)
+/// and facts (by name and value) the latest entry wins. Intervals with the same begin are two agents' shares of one, and add up. Of milestones (by
 /// kind) the earliest instant wins, because a kind names the first time that something happened; of equal instants the
 /// latest entry, so that its evidence can be completed. A timeline with gaps is not complete, whoever noted the gap.
 pub fn normalise(timeline: &mut Timeline) {
@@ -34,6 +34,7 @@ pub fn normalise(timeline: &mut Timeline) {
     keep_earliest(&mut timeline.milestones);
     timeline.milestones.sort_by_key(|milestone| (milestone.since_exec_ns, milestone.kind));
     keep_latest(&mut timeline.phases, |phase| phase.kind);
+    keep_latest(&mut timeline.facts, |fact| (fact.name.clone(), fact.value.clone()));
     keep_latest(&mut timeline.inbound, |inbound| inbound.protocol.clone());
     add_up_intervals(&mut timeline.intervals);
     timeline.phases.sort_by_key(|phase| (phase.since_exec_ns, phase.kind));
@@ -86,6 +87,7 @@ fn add_up(interval: &mut Interval, other: &Interval) {
     interval.run_queue_ns = sum(interval.run_queue_ns, other.run_queue_ns);
     interval.throttled_ns = sum(interval.throttled_ns, other.throttled_ns);
     interval.classes_loaded = sum(interval.classes_loaded, other.classes_loaded);
+    interval.compiles = sum(interval.compiles, other.compiles);
     interval.compiles_c1 = sum(interval.compiles_c1, other.compiles_c1);
     interval.compiles_c2 = sum(interval.compiles_c2, other.compiles_c2);
     interval.gc_ns = sum(interval.gc_ns, other.gc_ns);

@@ -6,7 +6,7 @@ use super::*;
 use crate::v1::{Completeness, Connection, Gap, Inbound, Interval, Phase, Request, Route};
 
 fn milestone(kind: i32, since_exec_ns: u64, evidence: &str) -> Milestone {
-    Milestone { kind, since_exec_ns, evidence: evidence.into(), at: None }
+    Milestone { kind, since_exec_ns, evidence: evidence.into(), ..Milestone::default() }
 }
 
 fn route(method: &str, route: &str, count: u64) -> Route {
