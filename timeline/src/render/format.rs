@@ -35,6 +35,11 @@ pub(super) fn maybe(ns: Option<u64>) -> String {
     ns.map_or_else(|| ABSENT.to_owned(), duration)
 }
 
+/// Bytes in MiB, without the unit.
+pub(super) fn mib(bytes: u64) -> String {
+    format!("{:.1}", bytes as f64 / f64::from(1 << 20))
+}
+
 /// A count with separators between thousands: `12,345`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -105,6 +110,24 @@ pub(super) fn wrapped(text: &str, indent: usize) -> String {
         width += word_width;
     }
     lines
+}
+
+/// What can be shown of a text in lines of at most `width` characters, between words where that is possible. The end of
+/// what needs more than `lines` lines is cut off.
+pub(super) fn broken(text: &str, width: usize, lines: usize) -> Vec<String> {
+    let text: Vec<char> = harmless(text.trim()).chars().collect();
+    let (mut rest, mut broken) = (&text[..], Vec::new());
+    loop {
+        if broken.len() + 1 == lines || rest.len() <= width {
+            broken.push(cut(&rest.iter().collect::<String>(), width));
+            return broken;
+        }
+        // A blank right behind the line ends it, too.
+        let blank = rest[..=width].iter().rposition(|c| *c == ' ').filter(|at| *at > 0);
+        let (line, left) = rest.split_at(blank.unwrap_or(width));
+        broken.push(line.iter().collect());
+        rest = &left[usize::from(blank.is_some())..];
+    }
 }
 
 /// At most `width` characters of what can be shown, the end cut off.
@@ -183,6 +206,30 @@ mod tests {
     fn a_thread_name_cannot_steer_the_terminal() {
         assert_eq!(harmless("exec\u{1b}[2J\n"), "exec\\u{1b}[2J\\n");
         assert_eq!(harmless("Größe µs"), "Größe µs");
+    }
+
+    #[test]
+    fn long_text_is_broken_between_words_and_words_that_are_too_long_anywhere() {
+        let table: [(&str, &[&str]); 7] = [
+            ("", &[""]),
+            ("-Xmx1g", &["-Xmx1g"]),
+            ("-Xmx1g -Xint -Xs", &["-Xmx1g", "-Xint", "-Xs"]),
+            ("-Xint -X", &["-Xint -X"]),
+            ("-Xint -Xs -a -b", &["-Xint", "-Xs -a", "-b"]),
+            ("0123456789abc d", &["01234567", "89abc d"]),
+            ("0123456789abcdef0123456789", &["01234567", "89abcdef", "0123456…"]),
+        ];
+        for (text, expected) in table {
+            assert_eq!(broken(text, 8, 3), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn memory_is_in_mib() {
+        let table = [(0, "0.0"), (52_429, "0.1"), (402_653_184, "384.0"), (u64::MAX, "17592186044416.0")];
+        for (bytes, expected) in table {
+            assert_eq!(mib(bytes), expected);
+        }
     }
 
     #[test]

@@ -5,8 +5,10 @@
 mod bar;
 mod completeness;
 mod connections;
+mod facts;
 mod first;
 mod format;
+mod jvm;
 mod ledger;
 mod list;
 mod payers;
@@ -41,10 +43,12 @@ pub fn describe_with(timeline: &Timeline, style: Style) -> String {
         payers::payers(timeline),
         sections::milestones(timeline),
         first::first_requests(timeline, style),
+        jvm::work(timeline),
         sections::routes(timeline),
         sections::cpu(timeline),
         connections::outbound(timeline),
         connections::inbound(timeline),
+        facts::facts(timeline),
     ];
     let mut text = summary::summary(timeline);
     for table in tables {

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use proto::v1::{Phase, Route, Timeline};
+use proto::v1::{Memory, Phase, Route, Timeline};
 
 use super::WIDTH;
-use super::format::{ABSENT, class_word, count, counted, cut, duration, harmless, maybe, route_name, word};
-use super::table::Table;
+use super::format::{
+    ABSENT, class_word, count, counted, cut, duration, harmless, maybe, mib, route_name, word,
+};
+use super::table::{Column, Columns, Table};
 
 /// Columns of the terminal for a route's path.
 pub(super) const ROUTE_WIDTH: usize = 32;
@@ -26,7 +28,15 @@ pub(super) fn findings(timeline: &Timeline) -> String {
 }
 
 pub(super) fn milestones(timeline: &Timeline) -> String {
-    let mut table = Table::new(INDENT, ["MILESTONE", ">SINCE EXEC", ">GAP", "EVIDENCE"]);
+    let mut table = Columns::new([
+        Column::fixed("MILESTONE"),
+        Column::fixed(">SINCE EXEC"),
+        Column::fixed(">GAP"),
+        Column::fixed(">RSS"),
+        Column::fixed(">CGROUP"),
+        Column::rest("EVIDENCE"),
+    ]);
+    let mut measured = false;
     let mut previous_ns = None;
     for milestone in &timeline.milestones {
         let at_ns = milestone.since_exec_ns;
@@ -36,9 +46,19 @@ pub(super) fn milestones(timeline: &Timeline) -> String {
         );
         previous_ns = Some(at_ns);
         let kind = word(milestone.kind().as_str_name(), "MILESTONE_KIND_");
-        table.row([kind, duration(at_ns), gap, cut(&milestone.evidence, 70)]);
+        let memory = milestone.memory.unwrap_or_default();
+        measured |= memory != Memory::default();
+        table.row([
+            Some(kind),
+            Some(duration(at_ns)),
+            Some(gap),
+            memory.rss_bytes.map(mib),
+            memory.cgroup_bytes.map(mib),
+            Some(cut(&milestone.evidence, 70)),
+        ]);
     }
-    section("Milestones", &table, None)
+    let (table, _) = table.fitted(INDENT, WIDTH);
+    section(if measured { "Milestones; memory in MiB" } else { "Milestones" }, &table, None)
 }
 
 pub(super) fn routes(timeline: &Timeline) -> String {

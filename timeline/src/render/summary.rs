@@ -6,7 +6,8 @@ use proto::headline::{Headline, milestone_ns};
 use proto::v1::{MilestoneKind, Request, RequestClass, SteadyVerdict, Timeline};
 
 use super::completeness;
-use super::format::{class_word, counted, duration, harmless, instant, wrapped};
+use super::facts::value;
+use super::format::{class_word, counted, cut, duration, harmless, instant, wrapped};
 use super::ledger::in_one_line;
 
 /// Where the values begin.
@@ -27,6 +28,7 @@ pub(super) fn summary(timeline: &Timeline) -> String {
     field("Node", Some(timeline.node.clone()));
     let inner = jvm.container_pid.map_or_else(String::new, |pid| format!(" ({pid} in its container)"));
     field("Process", Some(format!("{}{inner}, {}", jvm.pid, jvm.executable)));
+    field("JVM", version(timeline));
     field("Exec", Some(jvm.exec_at.as_ref().map_or_else(|| "not seen".to_owned(), instant)));
     field("Ready", Some(ready(timeline, headline.ready_ns)));
     field("First request", Some(first_request(timeline, &headline)));
@@ -63,6 +65,21 @@ fn pod(timeline: &Timeline) -> Option<String> {
     });
     facts.extend(pod.qos_class.clone());
     Some(format!("{name} ({})", facts.join(", ")))
+}
+
+/// `25.0.3+9-LTS, g1, cds default`, of what is known.
+fn version(timeline: &Timeline) -> Option<String> {
+    /// Columns of the terminal for one of them.
+    const LONGEST: usize = 60;
+    let known = ["jvm_version", "gc", "cds"].map(|name| (name, value(timeline, name)));
+    let words: Vec<_> = known
+        .into_iter()
+        .filter_map(|(name, value)| {
+            let value = cut(value.filter(|value| !value.is_empty())?, LONGEST);
+            Some(if name == "cds" { format!("cds {value}") } else { value })
+        })
+        .collect();
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 fn ready(timeline: &Timeline, ready_ns: Option<u64>) -> String {

@@ -3,7 +3,7 @@
 use comfy_table::presets::NOTHING;
 use comfy_table::{Cell, CellAlignment};
 
-use super::format::{ABSENT, harmless};
+use super::format::{ABSENT, cut, harmless};
 
 /// Rows under a header. Headings that start with `>` are of numbers, which end flush.
 pub(super) struct Table {
@@ -61,25 +61,32 @@ pub(super) struct Column {
     always: bool,
     /// Dropped for want of room, the highest first; zero never.
     spare: u8,
+    /// Has the room that the others leave, and is cut to it.
+    rest: bool,
 }
 
 // === impl Column ===
 
 impl Column {
     pub(super) const fn fixed(heading: &'static str) -> Self {
-        Self { heading, filler: ABSENT, always: false, spare: 0 }
+        Self { heading, filler: ABSENT, always: false, spare: 0, rest: false }
+    }
+
+    /// At most one in a table.
+    pub(super) const fn rest(heading: &'static str) -> Self {
+        Self { heading, filler: ABSENT, always: false, spare: 0, rest: true }
     }
 
     pub(super) const fn spare(heading: &'static str, spare: u8) -> Self {
-        Self { heading, filler: ABSENT, always: false, spare }
+        Self { heading, filler: ABSENT, always: false, spare, rest: false }
     }
 
     pub(super) const fn filled(heading: &'static str, filler: &'static str) -> Self {
-        Self { heading, filler, always: false, spare: 1 }
+        Self { heading, filler, always: false, spare: 1, rest: false }
     }
 
     pub(super) const fn filled_always(heading: &'static str, filler: &'static str) -> Self {
-        Self { heading, filler, always: true, spare: 0 }
+        Self { heading, filler, always: true, spare: 0, rest: false }
     }
 }
 
@@ -101,7 +108,7 @@ impl<const N: usize> Columns<N> {
         let mut stand: Vec<usize> = (0..N).filter(|at| says(*at)).collect();
         let mut left_out = Vec::new();
         loop {
-            let table = self.of(&stand, indent);
+            let table = self.of(&stand, indent, width);
             let fits = table.text().lines().all(|line| line.chars().count() <= width);
             let spare = stand.iter().copied().filter(|at| self.columns[*at].spare > 0);
             let Some(dropped) = spare.max_by_key(|at| self.columns[*at].spare).filter(|_| !fits) else {
@@ -112,11 +119,24 @@ impl<const N: usize> Columns<N> {
         }
     }
 
-    fn of(&self, stand: &[usize], indent: &'static str) -> Table {
+    fn of(&self, stand: &[usize], indent: &'static str, width: usize) -> Table {
+        let others = stand.iter().filter(|at| !self.columns[**at].rest).map(|at| self.width(*at) + 2);
+        let room = width.saturating_sub(indent.len() + others.sum::<usize>());
         let mut table = Table::new(indent, stand.iter().map(|at| self.columns[*at].heading));
         for row in &self.rows {
-            table.row(stand.iter().map(|at| row[*at].as_deref().unwrap_or(self.columns[*at].filler)));
+            table.row(stand.iter().map(|at| match &self.columns[*at] {
+                column if column.rest => cut(row[*at].as_deref().unwrap_or(column.filler), room),
+                column => row[*at].as_deref().unwrap_or(column.filler).to_owned(),
+            }));
         }
         table
+    }
+
+    /// Of the column's longest cell.
+    fn width(&self, at: usize) -> usize {
+        let Column { heading, filler, .. } = &self.columns[at];
+        let cells = self.rows.iter().map(|row| row[at].as_deref().unwrap_or(filler));
+        let widths = cells.chain([heading.trim_start_matches('>')]).map(|cell| cell.chars().count());
+        widths.max().unwrap_or_default()
     }
 }

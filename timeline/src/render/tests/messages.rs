@@ -1,9 +1,9 @@
 //! Timelines as agents tell them.
 
 use proto::v1::{
-    Completeness, Connection, Exit, Finding, Gap, Inbound, Jvm, Ledger, Milestone, MilestoneKind, Overlap,
-    PeerWait, Phase, PhaseKind, Pod, Request, RequestClass, RequestCounts, Route, Steady, SteadyVerdict,
-    Timeline,
+    Completeness, Connection, Exit, Fact, Finding, Gap, Inbound, Jvm, JvmWork, Ledger, Memory, Milestone,
+    MilestoneKind, Overlap, PeerWait, Phase, PhaseKind, Pod, Request, RequestClass, RequestCounts, Route,
+    Steady, SteadyVerdict, Timeline,
 };
 
 pub(super) const MS: u64 = 1_000_000;
@@ -17,6 +17,7 @@ pub(super) fn spring() -> Timeline {
         since_exec_ns: ms * MS,
         at: None,
         evidence: evidence.into(),
+        memory: memory(kind),
     };
     let phase = |kind: PhaseKind, ms: u64, length_ms: u64, cpu_ms: &[(&str, u64)], requests| Phase {
         kind: kind.into(),
@@ -25,6 +26,7 @@ pub(super) fn spring() -> Timeline {
         cpu_ns: cpu_ms.iter().map(|(class, ms)| ((*class).to_owned(), ms * MS)).collect(),
         run_queue_ns: Some(length_ms * MS / 20),
         requests,
+        jvm: work(kind),
         ..Phase::default()
     };
     Timeline {
@@ -147,6 +149,7 @@ pub(super) fn spring() -> Timeline {
             since_exec_ns: 35_200 * MS,
             at_ordinal: Some(350),
             p50_ns: Some(1_200_000),
+            memory: memory(MilestoneKind::Steady),
         }),
         findings: vec![Finding {
             code: "POOL_CREATED_BY_REQUEST".into(),
@@ -154,8 +157,74 @@ pub(super) fn spring() -> Timeline {
             price_ns: Some(68_300_000),
         }],
         request_counts: Some(RequestCounts { user: 351, probe: 12, self_warmup: 1, unparsed: 0 }),
+        facts: facts(),
         ..Timeline::default()
     }
+}
+
+/// Of the process and its cgroup; nobody had looked when it was exec'd.
+fn memory(kind: MilestoneKind) -> Option<Memory> {
+    let (rss_kib, cgroup_kib) = match kind {
+        MilestoneKind::ProcessExec => return None,
+        MilestoneKind::JvmCreated => (43_812, 31_440),
+        MilestoneKind::PortListen => (238_120, 301_512),
+        MilestoneKind::Steady => (401_908, 466_204),
+        _ => (251_640, 316_800),
+    };
+    Some(Memory { rss_bytes: Some(rss_kib * 1024), cgroup_bytes: Some(cgroup_kib * 1024) })
+}
+
+/// The JVM tells no time in safepoints while it boots.
+fn work(kind: PhaseKind) -> Option<JvmWork> {
+    let of = |classes: [u64; 3], compiles: [u64; 2], gc: [u64; 2], safepoints: u64, threads: u64| JvmWork {
+        classes_loaded: Some(classes[0]),
+        classes_shared: Some(classes[1]),
+        class_load_ns: Some(classes[2]),
+        compiles: Some(compiles[0]),
+        compile_ns: Some(compiles[1]),
+        gc_collections: Some(gc[0]),
+        gc_ns: Some(gc[1]),
+        safepoints: Some(safepoints),
+        safepoint_ns: Some(gc[1] + 35_000 * safepoints),
+        threads_started: Some(threads),
+    };
+    Some(match kind {
+        PhaseKind::JvmBoot => {
+            JvmWork { safepoint_ns: None, ..of([446, 443, 21_300_000], [31, 3_700_000], [0, 0], 0, 9) }
+        }
+        PhaseKind::AppStart => {
+            of([14_208, 1_366, 2_104_000_000], [6_912, 3_494_000_000], [14, 141_200_000], 61, 22)
+        }
+        PhaseKind::Listening => of([212, 12, 18_400_000], [188, 39_600_000], [0, 0], 3, 1),
+        PhaseKind::FirstRequest => of([1_812, 96, 141_000_000], [943, 229_300_000], [0, 0], 4, 2),
+        PhaseKind::Warming => of([97, 3, 4_100_000], [4_410, 5_007_000_000], [3, 21_900_000], 18, 8),
+        _ => return None,
+    })
+}
+
+/// In the order in which an agent came by them.
+fn facts() -> Vec<Fact> {
+    let fact = |name: &str, value: &str, source: &str| Fact {
+        name: name.into(),
+        value: value.into(),
+        source: source.into(),
+    };
+    vec![
+        fact("container_memory_limit_bytes", "536870912", "cgroup memory.max"),
+        fact("jvm_kind", "hotspot", "maps"),
+        fact("gc", "g1", "hsperfdata sun.gc.collector.0.name"),
+        fact("jvm_version", "25.0.3+9-LTS", "hsperfdata java.property.java.vm.version"),
+        fact(
+            "vm_args",
+            "-XX:MaxRAMPercentage=75.0 -XX:+UseG1GC -XX:+ExitOnOutOfMemoryError -Xlog:gc*:file=gc.log \
+             -javaagent:tracing-2.1.0.jar -javaagent:metrics.jar",
+            "hsperfdata java.rt.vmArgs",
+        ),
+        fact("create_vm_ms", "52", "hsperfdata sun.rt.createVmBeginTime, createVmEndTime"),
+        fact("javaagent", "tracing-2.1.0.jar", "hsperfdata java.rt.vmArgs"),
+        fact("cds", "default", "maps"),
+        fact("javaagent", "metrics.jar", "hsperfdata java.rt.vmArgs"),
+    ]
 }
 
 fn request(
@@ -235,7 +304,8 @@ fn requests() -> Vec<Request> {
             jit_c2_ns: Some(194_400_000),
             gc_ns: Some(400_000),
             classes_loaded: Some(1_812),
-            compiles: None,
+            compiles: Some(943),
+            source: "hsperfdata".into(),
         }),
         accept_wait_ns: Some(3_100_000),
         connection_ordinal: 3,

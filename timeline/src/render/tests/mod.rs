@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use proto::v1::{
-    Completeness, Connection, Jvm, Ledger, Phase, PhaseKind, Request, RequestClass, Route, Timeline,
+    Completeness, Connection, Fact, Jvm, JvmWork, Ledger, Memory, Milestone, MilestoneKind, Phase, PhaseKind,
+    Request, RequestClass, Route, Timeline,
 };
 
 use super::{Style, describe, describe_with, list, requests};
@@ -26,6 +27,11 @@ fn fits(text: &str) {
     for line in text.lines() {
         assert!(line.chars().count() <= super::WIDTH, "{line}");
     }
+}
+
+/// The lines of the section whose title begins so, the title first.
+fn section<'a>(text: &'a str, title: &str) -> Vec<&'a str> {
+    text.lines().skip_while(|line| !line.starts_with(title)).take_while(|line| !line.is_empty()).collect()
 }
 
 /// The text without its colours; nothing else in it may begin with an escape.
@@ -233,4 +239,115 @@ fn throttling_has_a_column_where_it_was() {
     let text = of(vec![phase(Some(1_500_000)), phase(None)]);
     assert!(text.contains("  THROTTLED  "), "{text}");
     assert!(text.lines().any(|line| line.contains("app_start") && line.contains(" 1.5 ")), "{text}");
+}
+
+#[test]
+fn what_a_jvm_does_not_tell_has_no_column_and_no_section() {
+    let phase = |kind: PhaseKind, jvm| Phase { kind: kind.into(), jvm, ..Phase::default() };
+    let of = |phases| describe(&Timeline { phases, ..Timeline::default() });
+    let silent =
+        of(vec![phase(PhaseKind::JvmBoot, None), phase(PhaseKind::AppStart, Some(JvmWork::default()))]);
+    assert!(section(&silent, "JVM").is_empty(), "{silent}");
+
+    let some = JvmWork { classes_loaded: Some(1_234), gc_collections: Some(0), ..JvmWork::default() };
+    let text = of(vec![phase(PhaseKind::JvmBoot, None), phase(PhaseKind::AppStart, Some(some))]);
+    let expected = [
+        "JVM by its own counters (hsperfdata), by phase:",
+        "  PHASE      CLASSES  GC",
+        "  jvm_boot         -   -",
+        "  app_start    1,234   0",
+    ];
+    assert_eq!(section(&text, "JVM"), expected, "zero is something that it tells");
+}
+
+#[test]
+fn counters_beyond_reason_cost_columns_not_the_line() {
+    let most = Some(u64::MAX);
+    let jvm = JvmWork {
+        classes_loaded: most,
+        classes_shared: most,
+        class_load_ns: most,
+        compiles: most,
+        compile_ns: most,
+        gc_collections: most,
+        gc_ns: most,
+        safepoints: most,
+        safepoint_ns: most,
+        threads_started: most,
+    };
+    let phases = vec![Phase { kind: PhaseKind::Steady.into(), jvm: Some(jvm), ..Phase::default() }];
+    let text = describe(&Timeline { phases, ..Timeline::default() });
+    let lines = section(&text, "JVM");
+    fits(&lines.join("\n"));
+    assert!(lines[0].ends_with("; no room for THREADS, IN THEM, SAFEPOINTS, SHARED, LOAD:"), "{text}");
+}
+
+#[test]
+fn evidence_makes_room_for_memory_where_somebody_looked() {
+    let milestone = |memory| Milestone {
+        kind: MilestoneKind::FirstRequest.into(),
+        evidence: "e".repeat(80),
+        memory,
+        ..Milestone::default()
+    };
+    let of = |milestones| describe(&Timeline { milestones, ..Timeline::default() });
+    let rss = Memory { rss_bytes: Some(3 << 19), cgroup_bytes: None };
+    let text = of(vec![milestone(None), milestone(Some(rss))]);
+    let lines = section(&text, "Milestones");
+    assert_eq!(lines[0], "Milestones; memory in MiB:");
+    assert_eq!(
+        lines[1], "  MILESTONE      SINCE EXEC   GAP  RSS  EVIDENCE",
+        "no column for what nobody read"
+    );
+    assert!(lines[2].contains("    -  eee") && lines[3].contains("  1.5  eee"), "{text}");
+
+    let without = of(vec![milestone(None), milestone(Some(Memory::default()))]);
+    assert_eq!(section(&without, "Milestones")[0], "Milestones:");
+
+    let most = Memory { rss_bytes: Some(u64::MAX), cgroup_bytes: Some(u64::MAX) };
+    let full = of(vec![milestone(Some(most))]);
+    fits(&full);
+    assert!(section(&full, "Milestones")[2].ends_with("eee…"), "{full}");
+}
+
+#[test]
+fn facts_have_an_order_and_what_is_long_goes_on_below_itself() {
+    let fact = |name: &str, value: &str| Fact {
+        name: name.into(),
+        value: value.into(),
+        source: "hsperfdata".into(),
+    };
+    let facts = vec![
+        fact("told_by_a_later_agent", "yes"),
+        fact("javaagent", "b.jar"),
+        fact("vm_args", &"-XX:+UseG1GC ".repeat(8)),
+        fact("javaagent", "a.jar"),
+        fact("gc", "g1"),
+    ];
+    let text = describe(&Timeline { facts, ..Timeline::default() });
+    let hsperfdata = |start: &str| format!("  {start:<100}  hsperfdata");
+    let expected = [
+        "Facts:".to_owned(),
+        format!("  NAME                   {:<77}  SOURCE", "VALUE"),
+        hsperfdata(&format!("vm_args                {}", ["-XX:+UseG1GC"; 6].join(" "))),
+        "                         -XX:+UseG1GC -XX:+UseG1GC".to_owned(),
+        hsperfdata("gc                     g1"),
+        hsperfdata("javaagent              b.jar"),
+        hsperfdata("                       a.jar"),
+        hsperfdata("told_by_a_later_agent  yes"),
+    ];
+    assert_eq!(section(&text, "Facts"), expected, "{text}");
+}
+
+#[test]
+fn a_jvm_is_named_by_what_is_known_of_it() {
+    let fact = |name: &str, value: &str| Fact { name: name.into(), value: value.into(), ..Fact::default() };
+    let line = |facts: Vec<Fact>| {
+        let text = describe(&Timeline { facts, ..Timeline::default() });
+        text.lines().find_map(|line| Some(line.strip_prefix("JVM:           ")?.to_owned()))
+    };
+    assert_eq!(line(vec![fact("jvm_kind", "openj9")]), None);
+    assert_eq!(line(vec![fact("cds", "none"), fact("gc", "z")]).unwrap(), "z, cds none");
+    let changed = vec![fact("gc", "serial"), fact("jvm_version", "17.0.19+10"), fact("gc", "g1")];
+    assert_eq!(line(changed).unwrap(), "17.0.19+10, g1", "the latest");
 }

@@ -2,12 +2,13 @@
 
 use proptest::prelude::*;
 use proto::v1::{
-    Completeness, Connection, Gap, Inbound, Ledger, Milestone, Overlap, PeerWait, Phase, Request,
-    RequestCounts, Route, Timeline,
+    Completeness, Connection, Fact, Gap, Inbound, JvmWork, Ledger, Memory, Milestone, Overlap, PeerWait,
+    Phase, Request, RequestCounts, Route, Timeline,
 };
 
 use super::super::{Style, WIDTH, describe_with, list, requests};
-use super::uncolored;
+use super::{section, uncolored};
+use crate::sample::FACTS;
 
 /// Nothing, plausible, or as large as can be said.
 fn amount() -> impl Strategy<Value = u64> {
@@ -47,12 +48,12 @@ prop_compose! {
         line in (prop::option::of(text()), text(), prop::option::of(any::<u32>())),
         times in prop::array::uniform4(amount()),
         ledgers in (prop::option::of(ledger().boxed()), prop::option::of(ledger().boxed())),
-        overlap in prop::option::of(prop::array::uniform5(maybe())),
+        overlap in prop::option::of((prop::array::uniform5(maybe()), text())),
         thread in text(),
         rest in (maybe(), any::<bool>(), text(), amount()),
     ) -> Request {
-        let overlap = overlap.map(|[jit_c1_ns, jit_c2_ns, gc_ns, classes_loaded, compiles]| Overlap {
-            jit_c1_ns, jit_c2_ns, gc_ns, classes_loaded, compiles,
+        let overlap = overlap.map(|([jit_c1_ns, jit_c2_ns, gc_ns, classes_loaded, compiles], source)| Overlap {
+            jit_c1_ns, jit_c2_ns, gc_ns, classes_loaded, compiles, source,
         });
         Request {
             ordinal: ordinals.0,
@@ -133,20 +134,48 @@ fn inbound() -> impl Strategy<Value = Inbound> {
 
 fn phase() -> impl Strategy<Value = Phase> {
     let cpu_ns = prop::collection::hash_map(text(), amount(), 0..5);
-    (0..9_i32, cpu_ns, maybe()).prop_map(|(kind, cpu_ns, throttled_ns)| Phase {
-        kind,
-        cpu_ns,
-        throttled_ns,
-        ..Phase::default()
+    (0..9_i32, cpu_ns, maybe(), prop::option::of(work())).prop_map(|(kind, cpu_ns, throttled_ns, jvm)| {
+        Phase { kind, cpu_ns, throttled_ns, jvm, ..Phase::default() }
     })
 }
 
-fn milestone() -> impl Strategy<Value = Milestone> {
-    (0..11_i32, amount(), text()).prop_map(|(kind, since_exec_ns, evidence)| Milestone {
+fn work() -> impl Strategy<Value = JvmWork> {
+    prop::array::uniform10(maybe()).prop_map(|counters| JvmWork {
+        classes_loaded: counters[0],
+        classes_shared: counters[1],
+        class_load_ns: counters[2],
+        compiles: counters[3],
+        compile_ns: counters[4],
+        gc_collections: counters[5],
+        gc_ns: counters[6],
+        safepoints: counters[7],
+        safepoint_ns: counters[8],
+        threads_started: counters[9],
+    })
+}
+
+fn fact(text: impl Strategy<Value = String> + Clone) -> impl Strategy<Value = Fact> {
+    let known = prop::sample::select(FACTS).prop_map(|(name, _)| name.to_owned());
+    (prop_oneof![known, text.clone()], text.clone(), text).prop_map(|(name, value, source)| Fact {
+        name,
+        value,
+        source,
+    })
+}
+
+/// Characters that take one column each, and what is shown escaped.
+fn narrow() -> impl Strategy<Value = String> + Clone {
+    prop_oneof!["[ -~µ\n\u{1b}]{0,500}", "[a-z0-9:+=. -]{0,60}", "[a-z]{0,12}"]
+}
+
+fn milestone(text: impl Strategy<Value = String>) -> impl Strategy<Value = Milestone> {
+    let memory = prop::option::of((maybe(), maybe()));
+    (0..11_i32, amount(), text, memory).prop_map(|(kind, since_exec_ns, evidence, memory)| Milestone {
         kind,
         since_exec_ns,
         evidence,
         at: None,
+        memory: memory.map(|(rss_bytes, cgroup_bytes)| Memory { rss_bytes, cgroup_bytes }),
     })
 }
 
@@ -157,7 +186,8 @@ prop_compose! {
         connections in prop::collection::vec(connection().boxed(), 0..4),
         inbound in prop::collection::vec(inbound(), 0..3),
         phases in prop::collection::vec(phase(), 0..4),
-        milestones in prop::collection::vec(milestone(), 0..4),
+        milestones in prop::collection::vec(milestone(text()), 0..4),
+        facts in prop::collection::vec(fact(text().boxed()), 0..6),
         counts in prop::option::of(prop::array::uniform4(amount())),
         late in prop::option::of(any::<bool>()),
         gap in text(),
@@ -169,6 +199,7 @@ prop_compose! {
             inbound,
             phases,
             milestones,
+            facts,
             request_counts: counts.map(|[user, probe, self_warmup, unparsed]| {
                 RequestCounts { user, probe, self_warmup, unparsed }
             }),
@@ -180,12 +211,6 @@ prop_compose! {
             ..Timeline::default()
         }
     }
-}
-
-/// The lines of the section of first requests.
-fn first_requests(text: &str) -> Vec<&str> {
-    let section = text.lines().skip_while(|line| *line != "First requests:").skip(1);
-    section.take_while(|line| !line.is_empty()).collect()
 }
 
 /// Tenths of a percent that a cause's line shows.
@@ -213,11 +238,11 @@ proptest! {
             Request { route: "/".into(), latency_ns, ledger: Some(ledger.clone()), ..Request::default() };
         let timeline = Timeline { requests: vec![request], ..Timeline::default() };
         let text = describe_with(&timeline, Style { unicode, color: false });
-        let lines = first_requests(&text);
-        let causes: Vec<_> = lines[1..].iter().filter(|line| line.contains(" %")).collect();
+        let lines = section(&text, "First requests");
+        let causes: Vec<_> = lines[2..].iter().filter(|line| line.contains(" %")).collect();
         let tenths: u64 = causes.iter().map(|line| shown(line).unwrap_or(0)).sum();
         prop_assert_eq!(tenths, if causes.is_empty() { 0 } else { 1000 }, "{}", text);
-        for line in &lines[1..] {
+        for line in &lines[2..] {
             prop_assert!(line.chars().count() <= WIDTH, "{}", line);
         }
         for line in causes {
@@ -225,5 +250,20 @@ proptest! {
             let after: String = line.chars().skip(4 + 12 + 2 + 40).take(2).collect();
             prop_assert_eq!(after, "  ", "the bar left its column: {}", line);
         }
+    }
+
+    #[test]
+    fn what_the_jvm_did_and_shows_stays_in_its_columns(
+        milestones in prop::collection::vec(milestone(narrow()), 0..4),
+        jvm in prop::collection::vec(prop::option::of(work()), 0..4),
+        facts in prop::collection::vec(fact(narrow()), 0..6),
+    ) {
+        let phases = jvm.into_iter().map(|jvm| Phase { jvm, ..Phase::default() }).collect();
+        let timeline = Timeline { milestones, phases, facts, ..Timeline::default() };
+        let text = describe_with(&timeline, Style::default());
+        for line in text.lines() {
+            prop_assert!(line.chars().count() <= WIDTH, "{}", line);
+        }
+        prop_assert_eq!(section(&text, "Facts").is_empty(), timeline.facts.is_empty());
     }
 }
