@@ -8,7 +8,7 @@ use proto::v1::{AgentStats, Timeline};
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,
-    time::{MissedTickBehavior, interval},
+    time::{Interval, MissedTickBehavior, interval},
 };
 
 use crate::{
@@ -25,6 +25,8 @@ use crate::{
 
 /// How often the ring buffer is drained while a JVM is cold.
 pub(crate) const TICK: Duration = Duration::from_millis(100);
+/// How often the counters of a cold JVM are looked at.
+const SAMPLE: Duration = Duration::from_millis(10);
 /// Ticks between two updates to the collector.
 const TICKS_PER_UPDATE: u32 = 10;
 /// How often the agent tells its own numbers.
@@ -91,6 +93,13 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// When the counters of cold JVMs are looked at: often enough to tell a first request's share of them.
+pub(crate) fn sampling() -> Interval {
+    let mut sample = interval(SAMPLE);
+    sample.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    sample
+}
+
 async fn watch_node(
     tracker: &mut Tracker,
     mut ring: Ring,
@@ -103,6 +112,7 @@ async fn watch_node(
     let mut tick = interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut tell = interval(STATS);
+    let mut sample = sampling();
     loop {
         tokio::select! {
             ready = ring.readable_mut() => {
@@ -126,6 +136,7 @@ async fn watch_node(
                     status.send_replace(tracker.status());
                 }
             }
+            _ = sample.tick(), if tracker.is_cold() => tracker.sample(),
             _ = tell.tick() => {
                 tracker.count_usage();
                 let now = tracker.status();

@@ -26,7 +26,7 @@ use crate::{
         Probes,
         ring::{self, Ring},
     },
-    run::TICK,
+    run::{TICK, sampling},
     tracker::{self, Finished, Tracker},
 };
 
@@ -129,6 +129,7 @@ impl Trace {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut sample = sampling();
         let enough = options.duration.map(|duration| Instant::now() + duration);
         let mut kill = None;
         loop {
@@ -145,6 +146,7 @@ impl Trace {
                         return Ok(None);
                     }
                 }
+                _ = sample.tick(), if self.tracker.is_cold() => self.tracker.sample(),
                 status = child.wait() => return Ok(Some(status.context("waiting for the command")?)),
                 _ = interrupt.recv() => {
                     send(child, Signal::SIGINT);

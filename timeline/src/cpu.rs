@@ -180,6 +180,7 @@ impl Cpu {
                     run_queue_ns: accounted.run_queue.then_some(booked.run_queue_ns),
                     requests: booked.requests,
                     throttled_ns: accounted.throttling.then_some(booked.throttled_ns),
+                    jvm: None,
                 }
             })
             .collect()

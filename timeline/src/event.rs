@@ -6,7 +6,10 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::wire::{Answer, Opening};
+use crate::{
+    sample::{Fact, Memory, Sample},
+    wire::{Answer, Opening},
+};
 
 /// The first line of a recording, and what a timeline starts from.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each a field of the recording")]
@@ -220,6 +223,21 @@ pub enum What {
     Closed {
         /// Its fd.
         fd: i32,
+    },
+    /// What the JVM's own counters say.
+    Sampled {
+        /// Since its start.
+        sample: Box<Sample>,
+    },
+    /// What the JVM shows of itself.
+    Facts {
+        /// All that is known at this moment.
+        facts: Vec<Fact>,
+    },
+    /// How much memory it takes.
+    Memory {
+        /// At this moment.
+        memory: Memory,
     },
     /// The process set up an io_uring; what it does through it is not seen.
     IoUring,

@@ -16,8 +16,6 @@ use crate::{
 
 /// Peers of a ledger that are told.
 const PEERS_MAX: usize = 10;
-/// A thread that waited for a connection was off its CPU for so long before it was there.
-const WAITED_NS: u64 = 20_000;
 /// The sender of the request, as a peer.
 const CLIENT: &str = "client";
 
@@ -39,6 +37,8 @@ pub(crate) enum MarkOf {
         ordinal: u64,
         /// In this very request, on whatever thread it is at the time.
         own: bool,
+        /// For this very request, which is parked meanwhile.
+        awaited: bool,
     },
     /// A peer's answer is awaited.
     Peer {
@@ -50,16 +50,12 @@ pub(crate) enum MarkOf {
 }
 
 impl Mark {
-    /// Whether a thread may have waited for it. That a pool's thread makes a connection concerns those that are parked
-    /// when it is there.
-    fn concerns(&self, tid: u32, accounts: &Accounts) -> bool {
-        let MarkOf::Pool { own, .. } = self.what else { return true };
-        if own || self.tid == tid {
-            return true;
+    /// Whether a thread may have waited for it.
+    fn concerns(&self, tid: u32) -> bool {
+        match self.what {
+            MarkOf::Pool { own, awaited, .. } => own || awaited || self.tid == tid,
+            MarkOf::Peer { .. } => true,
         }
-        let before_ns = self.to_ns.saturating_sub(WAITED_NS).max(self.from_ns);
-        let off = accounts.split(tid, before_ns, self.to_ns).off;
-        off.lock_ns + off.poll_ns >= self.to_ns - before_ns
     }
 }
 
@@ -117,7 +113,7 @@ impl Ledger {
         let ends = cuts[1..].iter().copied().chain([to_ns]);
         for (begin_ns, end_ns) in cuts.iter().copied().zip(ends) {
             let covers = |mark: &&Mark| mark.from_ns <= begin_ns && mark.to_ns >= end_ns;
-            let concerns = |mark: &&Mark| mark.concerns(from.tid, accounts);
+            let concerns = |mark: &&Mark| mark.concerns(from.tid);
             let during: Vec<&Mark> = marks.iter().filter(covers).filter(concerns).collect();
             self.book(from.tid, end_ns - begin_ns, accounts.split(from.tid, begin_ns, end_ns), &during);
         }

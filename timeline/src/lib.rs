@@ -19,6 +19,7 @@ mod sample;
 pub mod service;
 mod steady;
 pub mod wire;
+mod work;
 
 pub use builder::{Builder, Counts, Settings};
 pub use class::{ThreadClass, ThreadClasses};

@@ -4,6 +4,10 @@ use proto::v1::{self, MilestoneKind, PhaseKind};
 
 use crate::cpu::PhaseSpan;
 
+/// Memory that is read so long after an instant is told as of then: an answer is known to be over when another begins,
+/// its connection is closed, or nothing was written for a second.
+const MOMENT_NS: u64 = 1_200_000_000;
+
 /// The instants of one process.
 #[derive(Debug)]
 pub(crate) struct Milestones {
@@ -35,7 +39,7 @@ impl Milestones {
         if self.at(kind).is_none() {
             let since_exec_ns = at_ns.saturating_sub(self.exec_ns);
             let at = Some(self.wall(at_ns));
-            self.reached.push(v1::Milestone { kind: kind.into(), since_exec_ns, at, evidence });
+            self.reached.push(v1::Milestone { kind: kind.into(), since_exec_ns, at, evidence, memory: None });
         }
     }
 
@@ -62,6 +66,19 @@ impl Milestones {
     /// Nothing is observed after this instant.
     pub fn observed_until(&mut self, at_ns: u64) {
         self.until_ns.get_or_insert(at_ns.saturating_sub(self.exec_ns));
+    }
+
+    /// How much memory the process takes: said of the instants that were reached a moment ago. Returns those.
+    pub fn remember(&mut self, at_ns: u64, memory: v1::Memory) -> Vec<v1::Milestone> {
+        let now_ns = at_ns.saturating_sub(self.exec_ns);
+        let mut told = Vec::new();
+        for milestone in &mut self.reached {
+            if milestone.memory.is_none() && milestone.since_exec_ns + MOMENT_NS >= now_ns {
+                milestone.memory = Some(memory);
+                told.push(milestone.clone());
+            }
+        }
+        told
     }
 
     /// In the order in which they became known.

@@ -40,6 +40,8 @@ struct Connection {
     tid: u32,
     /// The request on whose behalf it was made.
     made_for: Option<RequestId>,
+    /// The request that first used it on another thread than the one that made it: it had waited for it.
+    handed_to: Option<RequestId>,
     /// The request on whose behalf it was last spoken on, or made.
     request: Option<RequestId>,
     began_ns: u64,
@@ -141,6 +143,7 @@ impl Outbound {
             peer,
             tid: by.tid,
             made_for: by.request,
+            handed_to: None,
             request: by.request,
             began_ns: at_ns,
             service: None,
@@ -203,6 +206,9 @@ impl Outbound {
         connection.asked_ns.get_or_insert(by.at_ns);
         if !setup && connection.made_ns.is_none() {
             connection.made(connection.answered_ns);
+        }
+        if by.tid != connection.tid && connection.handed_to.is_none() {
+            connection.handed_to = request;
         }
         // A client's own threads speak for the request that made the connection.
         connection.request = request.or(connection.request);
@@ -269,7 +275,11 @@ impl Outbound {
         let made = self.kept.iter().map(|connection| {
             let end_ns = connection.made_ns.or(connection.established_ns).unwrap_or(to_ns);
             let what = if connection.shown.pool == Some(true) || connection.is_database() {
-                MarkOf::Pool { ordinal: connection.shown.ordinal, own: connection.made_for == Some(request) }
+                MarkOf::Pool {
+                    ordinal: connection.shown.ordinal,
+                    own: connection.made_for == Some(request),
+                    awaited: connection.handed_to == Some(request),
+                }
             } else {
                 connection.peer(connection.request == Some(request))
             };

@@ -9,6 +9,7 @@ use std::{
 use proto::v1;
 use timeline::{Account, Builder, Cause, Counts, Event, Start, What, recording};
 
+use super::view::View;
 use crate::events::{Decoder, raw::Record};
 
 /// Where a JVM stands.
@@ -32,6 +33,7 @@ pub struct Followed {
     pub made: Counts,
     builder: Builder,
     recorder: Option<Recorder>,
+    view: View,
     delivered: u64,
     /// Of `made`, as far as the decoder was told.
     dropped: u64,
@@ -44,7 +46,7 @@ pub struct Followed {
 }
 
 impl Followed {
-    pub fn new(pid: u32, exec_ns: u64, builder: Builder, recorder: Option<Recorder>) -> Self {
+    pub fn new(pid: u32, exec_ns: u64, builder: Builder, recorder: Option<Recorder>, view: View) -> Self {
         Self {
             pid,
             exec_ns,
@@ -54,6 +56,7 @@ impl Followed {
             before: builder.counts(),
             builder,
             recorder,
+            view,
             delivered: 0,
             dropped: 0,
             misses_before: None,
@@ -98,10 +101,30 @@ impl Followed {
         self.apply(&Event { at_ns, tid: self.pid, what });
     }
 
+    /// Looks at the JVM's own counters.
+    pub fn sample(&mut self, now_ns: u64) {
+        if let Some(sample) = self.view.sample() {
+            self.apply(&Event {
+                at_ns: now_ns,
+                tid: self.pid,
+                what: What::Sampled { sample: Box::new(sample) },
+            });
+        }
+    }
+
+    /// Looks at what changes rarely, when the timeline has come to another instant.
+    fn look(&mut self, now_ns: u64) {
+        let instants = self.builder.instants();
+        let Some((facts, memory)) = self.view.look(instants) else { return };
+        self.apply(&Event { at_ns: now_ns, tid: self.pid, what: What::Memory { memory } });
+        self.apply(&Event { at_ns: now_ns, tid: self.pid, what: What::Facts { facts } });
+    }
+
     pub fn builder_tick(&mut self, now_ns: u64) {
         self.settle_counts();
         if self.state != State::Observed {
             self.builder.tick(now_ns);
+            self.look(now_ns);
         }
     }
 
@@ -127,7 +150,10 @@ impl Followed {
 
     /// A cold JVM has its verdict: nothing more is watched but the end.
     pub fn observed(&mut self, now_ns: u64) {
+        self.sample(now_ns);
         self.builder.finish(now_ns);
+        self.look(now_ns);
+        self.view.close();
         self.decoder = Decoder::default();
         self.state = State::Observed;
         self.untold = true;
@@ -136,6 +162,7 @@ impl Followed {
     /// Ends the timeline: all of it that no update took away, and the last update.
     pub fn finish(&mut self, now_ns: u64) -> (v1::Timeline, Option<v1::Timeline>) {
         self.settle_counts();
+        self.sample(now_ns);
         self.builder.finish(now_ns);
         let whole = self.builder.snapshot();
         (whole, self.builder.update(now_ns, true))

@@ -6,7 +6,7 @@ use agent_ebpf::role;
 use proto::v1;
 use timeline::{Builder, Event, What};
 
-use super::{Followed, Tracker, threads::add_thread};
+use super::{Followed, Tracker, threads::add_thread, view::View};
 use crate::{
     clock::boot_ns,
     identity::{Proc, Task},
@@ -76,7 +76,8 @@ impl Tracker {
                 Some(known) => Builder::resume(start.clone(), self.config.settings.clone(), known, now),
                 None => Builder::new(start.clone(), self.config.settings.clone()),
             };
-            let mut followed = Followed::new(late.pid, 0, builder, self.recorder(&start));
+            let view = View::of(&self.config.proc, late.pid);
+            let mut followed = Followed::new(late.pid, 0, builder, self.recorder(&start), view);
             for fd in late.fds {
                 followed.decoder.adopt(fd);
                 followed.apply(&Event { at_ns: now, tid: late.pid, what: What::Adopted { fd } });

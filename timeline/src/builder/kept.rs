@@ -7,6 +7,7 @@ use crate::{
     class::ThreadClass,
     inbound::Ended,
     ledger::{Ledger, Measured, hops},
+    work::SOURCE,
 };
 
 /// How long a request waits for the accounts of threads that have not left their CPU since, as compilers at work.
@@ -67,11 +68,15 @@ impl Builder {
             let threads = self.threads.iter().filter(|(_, thread)| thread.class == class);
             Some(threads.map(|(&tid, _)| self.accounts.cpu_ns(tid, from_ns, to_ns)).sum())
         };
+        let work = self.work.between(self.since_exec(from_ns), self.since_exec(to_ns)).unwrap_or_default();
+        let is_known = work.classes_loaded.is_some() || work.compiles.is_some();
         v1::Overlap {
+            classes_loaded: work.classes_loaded,
+            compiles: work.compiles,
+            source: if is_known { SOURCE.to_owned() } else { String::new() },
             jit_c1_ns: cpu_ns(ThreadClass::JitC1),
             jit_c2_ns: cpu_ns(ThreadClass::JitC2),
             gc_ns: cpu_ns(ThreadClass::Gc),
-            ..v1::Overlap::default()
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Pure and total: no clock, no I/O, and no input makes it fail. What is missing becomes a gap.
 
+mod jvm;
 mod kept;
 mod resume;
 mod update;
@@ -22,6 +23,7 @@ use crate::{
     requests::{Admitted, Requests},
     steady::{Detector, Limits, Verdict},
     wire::Loss,
+    work::Work,
 };
 
 /// Gaps that are kept; the last one says that there were more.
@@ -77,6 +79,8 @@ pub struct Builder {
     pending: Vec<Pending>,
     accounts: Accounts,
     cpu: Cpu,
+    work: Work,
+    facts: Vec<v1::Fact>,
     detector: Detector,
     gaps: Vec<v1::Gap>,
     /// What is a gap once.
@@ -107,6 +111,8 @@ impl Builder {
             pending: Vec::new(),
             accounts: Accounts::default(),
             cpu: Cpu::default(),
+            work: Work::new(&start),
+            facts: Vec::new(),
             detector: Detector::new(settings.limits),
             gaps: Vec::new(),
             noted: HashSet::new(),
@@ -237,6 +243,9 @@ impl Builder {
                 let outcome = self.inbound.closed(fd, at_ns, &mut self.requests, before_ready);
                 self.take(outcome, at_ns);
             }
+            What::Sampled { sample } => self.work.sampled(self.since_exec(at_ns), sample),
+            What::Facts { facts } => self.shows(facts),
+            What::Memory { memory } => self.remember(at_ns, *memory),
             What::IoUring => self.note(at_ns, "not followed: what the process does through io_uring"),
             &What::Exited { status } => self.exited(at_ns, status),
             What::Missed { length_ns, reason } => self.missed(at_ns, *length_ns, reason.clone()),
@@ -358,7 +367,8 @@ impl Builder {
     fn verdict(&mut self, verdict: v1::SteadyVerdict, at_ns: u64, p50_ns: Option<u64>) {
         let since_exec_ns = self.since_exec(at_ns);
         let at_ordinal = p50_ns.map(|_| self.requests.counts().user);
-        self.steady = Some(v1::Steady { verdict: verdict.into(), since_exec_ns, at_ordinal, p50_ns });
+        self.steady =
+            Some(v1::Steady { verdict: verdict.into(), since_exec_ns, at_ordinal, p50_ns, memory: None });
         self.milestones.observed_until(at_ns);
     }
 
@@ -403,7 +413,9 @@ impl Builder {
     fn settle(&mut self, now: Option<u64>) {
         let threads = &self.threads;
         let class = |tid: u32| threads.get(&tid).map_or(ThreadClass::Other, |thread| thread.class);
-        self.cpu.settle(now, &self.milestones.phases(), class);
+        let phases = self.milestones.phases();
+        self.cpu.settle(now, &phases, class);
+        self.work.settle(now, &phases);
     }
 
     /// Nothing more will come: ends what is open and books everything.

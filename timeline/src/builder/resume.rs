@@ -22,6 +22,8 @@ impl Builder {
         let mut builder = Self::new(start, settings);
         builder.milestones.resume(known);
         builder.cpu.resume(&known.phases);
+        builder.work.resume(&known.phases);
+        builder.facts.clone_from(&known.facts);
         if !still_late {
             builder.requests.resume(known);
         }

@@ -10,11 +10,14 @@ use crate::{builder::Counts, cpu::Accounted, event::Start};
 pub(super) struct Sent {
     head: bool,
     milestones: usize,
+    /// Milestones that are to be told again, since more is known of them.
+    pub(super) again: Vec<v1::Milestone>,
+    facts: usize,
     requests: usize,
     gaps: usize,
     phases: Vec<v1::Phase>,
     completeness: Option<v1::Completeness>,
-    steady: bool,
+    pub(super) steady: bool,
     exit: bool,
     counts: v1::RequestCounts,
 }
@@ -24,6 +27,7 @@ impl Builder {
     pub(super) fn told_before(&mut self) {
         self.sent.milestones = self.milestones.reached().len();
         self.sent.requests = self.requests.kept().len();
+        self.sent.facts = self.facts.len();
         (self.sent.steady, self.sent.exit) = (self.steady.is_some(), self.exit.is_some());
     }
 
@@ -38,7 +42,10 @@ impl Builder {
         }
         let milestones = self.milestones.reached();
         update.milestones = milestones[self.sent.milestones..].to_vec();
+        update.milestones.append(&mut self.sent.again);
         self.sent.milestones = milestones.len();
+        update.facts = self.facts[self.sent.facts..].to_vec();
+        self.sent.facts = self.facts.len();
         update.requests = self.requests.kept()[self.sent.requests..].to_vec();
         self.sent.requests = self.requests.kept().len();
         update.routes = self.requests.routes(true);
@@ -46,6 +53,7 @@ impl Builder {
         update.inbound = self.inbound.summary(true);
         let now = (!last).then(|| self.since_exec(now_ns));
         update.intervals = self.cpu.close_intervals(now, self.accounted());
+        self.work_of_intervals(&mut update.intervals);
         let phases = self.phases();
         update.phases = phases.iter().filter(|phase| !self.sent.phases.contains(phase)).cloned().collect();
         self.sent.phases = phases;
@@ -61,7 +69,9 @@ impl Builder {
             update.steady = Some(steady);
             changed = true;
         }
+        // The end is told when there is nothing before it that is not.
         if let Some(exit) = self.exit
+            && self.pending.is_empty()
             && !std::mem::replace(&mut self.sent.exit, true)
         {
             update.exit = Some(exit);
@@ -81,6 +91,7 @@ impl Builder {
             || !update.routes.is_empty()
             || !update.connections.is_empty()
             || !update.inbound.is_empty()
+            || !update.facts.is_empty()
             || !update.intervals.is_empty()
             || !update.phases.is_empty();
         changed.then_some(update)
@@ -107,7 +118,22 @@ impl Builder {
     }
 
     fn phases(&self) -> Vec<v1::Phase> {
-        self.cpu.phases(&self.milestones.phases(), self.accounted(), |tid| self.class(tid))
+        let mut phases = self.cpu.phases(&self.milestones.phases(), self.accounted(), |tid| self.class(tid));
+        for phase in &mut phases {
+            phase.jvm = self.work.of_phase(phase.kind);
+        }
+        phases
+    }
+
+    fn work_of_intervals(&self, intervals: &mut [v1::Interval]) {
+        for interval in intervals {
+            let end_ns = interval.since_exec_ns + interval.length_ns;
+            if let Some(work) = self.work.between(interval.since_exec_ns, end_ns) {
+                interval.classes_loaded = work.classes_loaded;
+                interval.compiles = work.compiles;
+                interval.gc_ns = work.gc_ns;
+            }
+        }
     }
 
     fn accounted(&self) -> Accounted {
@@ -140,6 +166,8 @@ impl Builder {
         timeline.milestones.sort_by_key(|milestone| milestone.since_exec_ns);
         timeline.phases = self.phases();
         timeline.intervals = self.cpu.open_intervals(self.accounted());
+        self.work_of_intervals(&mut timeline.intervals);
+        timeline.facts.clone_from(&self.facts);
         timeline.requests = self.requests.kept().to_vec();
         timeline.routes = self.requests.routes(false);
         timeline.connections = self.outbound.connections(false);

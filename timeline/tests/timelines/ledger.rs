@@ -192,22 +192,35 @@ fn a_virtual_thread_makes_its_connection_on_two_carriers() {
 #[test]
 fn who_waits_for_a_connection_that_a_pools_thread_makes() {
     let database = ([10, 0, 0, 5], 5432).into();
-    let mut threads = handed_over();
-    let request = threads
-        .then(&[
-            named(600, POOL, "HikariPool-1:co"),
-            at(1_030, POOL, What::Connecting { socket: 7, peer: database }),
-            at(1_031, POOL, What::Established { socket: 7, local: ([10, 0, 0, 9], 41_000).into() }),
-            at(1_031, POOL, What::Connected { fd: DB_FD, errno: None }),
-            at(1_040, POOL, What::Asked { fd: DB_FD, service: Some(Service::Postgresql), setup: true }),
-            at(1_060, POOL, What::Answered { fd: DB_FD, service: None }),
-            at(1_061, POOL, What::Asked { fd: DB_FD, service: None, setup: false }),
-        ])
-        .off(WORKER, (1_025, 1_062), Cause::Lock, 1)
-        .then(&[sent(1_070, FD, Some(200)), closed(1_200, FD)])
-        .request();
-    assert_eq!(spent(request.ledger.as_ref()), [17 + 5 + 8, 4, 30, 0, 0, 6, 0]);
-    assert_eq!(told(start(), &threads.events).connections[0].waited_by_request, Some(1));
+    let used = |waits: bool| {
+        let mut threads = handed_over();
+        threads
+            .then(&[
+                named(600, POOL, "HikariPool-1:co"),
+                at(1_030, POOL, What::Connecting { socket: 7, peer: database }),
+                at(1_031, POOL, What::Established { socket: 7, local: ([10, 0, 0, 9], 41_000).into() }),
+                at(1_031, POOL, What::Connected { fd: DB_FD, errno: None }),
+                at(1_040, POOL, What::Asked { fd: DB_FD, service: Some(Service::Postgresql), setup: true }),
+                at(1_060, POOL, What::Answered { fd: DB_FD, service: None }),
+                at(1_061, POOL, What::Asked { fd: DB_FD, service: None, setup: false }),
+                at(1_061, POOL, What::Answered { fd: DB_FD, service: None }),
+            ])
+            .off(WORKER, (1_025, 1_063), Cause::Lock, 1);
+        if waits {
+            threads.then(&[
+                at(1_064, WORKER, What::Asked { fd: DB_FD, service: None, setup: false }),
+                at(1_064, WORKER, What::Answered { fd: DB_FD, service: None }),
+            ]);
+        }
+        threads.then(&[sent(1_070, FD, Some(200)), closed(1_200, FD)]);
+        threads
+    };
+    let mut waits = used(true);
+    assert_eq!(spent(waits.request().ledger.as_ref()), [17 + 5 + 7, 4, 30, 0, 0, 7, 0]);
+    assert_eq!(told(start(), &waits.events).connections[0].waited_by_request, Some(1));
+    let mut parks = used(false);
+    assert_eq!(spent(parks.request().ledger.as_ref()), [17 + 5 + 7, 4, 0, 0, 0, 37, 0], "for something else");
+    assert_eq!(told(start(), &parks.events).connections[0].waited_by_request, None);
 }
 
 #[test]
