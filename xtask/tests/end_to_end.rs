@@ -59,6 +59,7 @@ fn a_cold_start_is_seen_whole_and_agrees_with_the_servlet_filter() -> Result<()>
     }
     assert_nested(&requests, &truth);
     assert_explained(&timeline);
+    assert_told_by_the_jvm(&timeline);
     assert_alerts_have_series(&testbed)?;
     let by_jcold: u64 = requests.iter().map(|request| request.latency_ns).sum();
     let by_client: u128 = calls.iter().map(|call| call.elapsed.as_nanos()).sum();
@@ -97,6 +98,23 @@ fn assert_explained(timeline: &Timeline) {
             assert!(peers.contains(&&serde_json::json!("postgresql")), "{request}");
             assert!(number(&request["overlap"]["jitC1Ns"]) > Some(0), "{request}");
         }
+    }
+}
+
+/// The JVM's own counters are there: most classes are loaded before the port is open, and the first request loads some.
+fn assert_told_by_the_jvm(timeline: &Timeline) {
+    let classes = |kind: &str| {
+        let phase =
+            list(&timeline.value["phases"]).find(|phase| phase["kind"] == format!("PHASE_KIND_{kind}"));
+        phase.and_then(|phase| number(&phase["jvm"]["classesLoaded"])).unwrap_or(0)
+    };
+    assert!(classes("APP_START") > 5_000, "{}", timeline.value["phases"]);
+    assert!(classes("FIRST_REQUEST") > 0, "{}", timeline.value["phases"]);
+    let ready = list(&timeline.value["milestones"]).find(|m| m["kind"] == "MILESTONE_KIND_READY").unwrap();
+    assert!(number(&ready["memory"]["rssBytes"]) > Some(50 << 20), "{ready}");
+    let fact = |name: &str| list(&timeline.value["facts"]).find(|fact| fact["name"] == name);
+    for name in ["jvm_version", "gc", "heap_max_bytes", "cds"] {
+        assert!(fact(name).is_some(), "no {name} in {}", timeline.value["facts"]);
     }
 }
 
