@@ -80,12 +80,11 @@ fn maps() -> Outcome {
     match Probes::load() {
         Ok((probes, maps, _)) => {
             let text = format!("{} KiB", maps.memory_bytes() / 1024);
-            if probes.measures().run_queue {
+            let lacks = probes.measures().lacks();
+            if lacks.is_empty() {
                 Outcome::Good(text)
             } else {
-                Outcome::Reduced(format!(
-                    "{text}; this kernel does not account run-queue time (CONFIG_SCHED_INFO)"
-                ))
+                Outcome::Reduced(format!("{text}; this kernel does not tell {}", lacks.join(", ")))
             }
         }
         Err(error) => refused(error),

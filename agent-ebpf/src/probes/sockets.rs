@@ -154,6 +154,23 @@ pub fn closed(fd: i32) {
     }
 }
 
+/// Makes a record with the first bytes of what a syscall moved, and the thread's account.
+macro_rules! payload {
+    ($process:expr, $record:ident, $kind:expr, $fd:expr, $ret:expr, $captured:expr, $buffer:expr $(, $field:ident)?) => {
+        let head = head($kind, $fd);
+        emit::<$record>($process, head, Wake::Later, |record| {
+            let record = record.as_mut_ptr();
+            // SAFETY: memory of the record.
+            unsafe {
+                (*record).bytes = $ret as u32;
+                $((*record).$field = $field;)?
+                (*record).account = account::current(head.tid);
+                (*record).captured = copy(&raw mut (*record).data, $captured as u32, $buffer.address());
+            }
+        });
+    };
+}
+
 pub fn received(fd: i32, ret: i64, buffer: Buffer) {
     let (tgid, _) = current();
     let Some(socket) = SOCKETS.get_ptr_mut(SocketKey { tgid, fd }) else { return };
@@ -189,30 +206,10 @@ pub fn received(fd: i32, ret: i64, buffer: Buffer) {
     let captured = (ret as u32).min(room);
     socket.captured = socket.captured.saturating_add(captured);
     if captured > SHORT_CAPTURE as u32 {
-        let head = head(Kind::ReceivedLong, fd);
-        emit::<ReceivedLong>(process, head, Wake::Later, |record| {
-            let record = record.as_mut_ptr();
-            // SAFETY: memory of the record.
-            unsafe {
-                (*record).bytes = ret as u32;
-                (*record).arrived_ns = arrived_ns;
-                (*record).account = account::current(head.tid);
-                (*record).captured = copy(&raw mut (*record).data, captured, buffer.address());
-            }
-        });
-        return;
+        payload!(process, ReceivedLong, Kind::ReceivedLong, fd, ret, captured, buffer, arrived_ns);
+    } else {
+        payload!(process, Received, Kind::Received, fd, ret, captured, buffer, arrived_ns);
     }
-    let head = head(Kind::Received, fd);
-    emit::<Received>(process, head, Wake::Later, |record| {
-        let record = record.as_mut_ptr();
-        // SAFETY: memory of the record.
-        unsafe {
-            (*record).bytes = ret as u32;
-            (*record).arrived_ns = arrived_ns;
-            (*record).account = account::current(head.tid);
-            (*record).captured = copy(&raw mut (*record).data, captured, buffer.address());
-        }
-    });
 }
 
 /// What a client speaks, by its first bytes: a TLS handshake's record header (RFC 8446, section 5.1), or the preface
@@ -229,16 +226,7 @@ fn speech_of(address: u64) -> u32 {
 /// The first bytes of a turn of an outbound conversation, or of a write that opens no answer.
 #[inline(always)]
 fn opening(process: &Process, kind: Kind, fd: i32, ret: i64, buffer: Buffer) {
-    let head = head(kind, fd);
-    emit::<Sent>(process, head, Wake::Later, |record| {
-        let record = record.as_mut_ptr();
-        // SAFETY: memory of the record.
-        unsafe {
-            (*record).bytes = ret as u32;
-            (*record).account = account::current(head.tid);
-            (*record).captured = copy(&raw mut (*record).data, ret as u32, buffer.address());
-        }
-    });
+    payload!(process, Sent, kind, fd, ret, ret, buffer);
 }
 
 pub fn sent(fd: i32, ret: i64, buffer: Buffer) {
@@ -272,16 +260,7 @@ pub fn sent(fd: i32, ret: i64, buffer: Buffer) {
             if begin[9..] == *b"101" {
                 socket.speech = speech::FRAMES;
             }
-            let head = head(Kind::SentHead, fd);
-            emit::<SentHead>(process, head, Wake::Later, |record| {
-                let record = record.as_mut_ptr();
-                // SAFETY: memory of the record.
-                unsafe {
-                    (*record).bytes = ret as u32;
-                    (*record).account = account::current(head.tid);
-                    (*record).captured = copy(&raw mut (*record).data, ret as u32, buffer.address());
-                }
-            });
+            payload!(process, SentHead, Kind::SentHead, fd, ret, ret, buffer);
         }
     }
 }

@@ -94,6 +94,17 @@ pub struct Measures {
 }
 
 impl Measures {
+    /// What cannot be measured, and what it takes.
+    pub fn lacks(&self) -> Vec<&'static str> {
+        let all = [
+            (self.run_queue, "run-queue time (CONFIG_SCHED_INFO)"),
+            (self.throttling, "throttled time (CONFIG_CFS_BANDWIDTH)"),
+            (self.waits, "what threads wait for (Linux 5.15)"),
+            (self.arrivals, "when data arrives (Linux 6.3)"),
+        ];
+        all.into_iter().filter(|(measured, _)| !measured).map(|(_, what)| what).collect()
+    }
+
     fn of(offsets: &Offsets, arrivals: bool) -> Self {
         Self {
             arrivals,
