@@ -2,7 +2,7 @@
 
 use proto::v1::{self, MilestoneKind, PhaseKind};
 
-use crate::cpu::PhaseSpan;
+use crate::{cpu::PhaseSpan, wire::route::is_health_check};
 
 /// Memory that is read so long after an instant is told as of then: an answer is known to be over when another begins,
 /// its connection is closed, or nothing was written for a second.
@@ -47,15 +47,17 @@ impl Milestones {
         self.reach(MilestoneKind::FirstRequest, ready_ns, line);
     }
 
-    /// Sees which instants a request marks by its end.
-    pub fn request_ended(&mut self, request: &v1::Request, end_ns: u64) {
+    /// Sees which instants a request marks by its end; `serving` is what a gRPC health check was told.
+    pub fn request_ended(&mut self, request: &v1::Request, end_ns: u64, serving: Option<bool>) {
         if request.ordinal == Some(1) {
             self.first_ended_ns.get_or_insert(end_ns.saturating_sub(self.exec_ns));
         }
         if request.class() == v1::RequestClass::Probe {
             let status = request.status.map_or_else(|| "no answer".to_owned(), |status| status.to_string());
             let line = format!("{} {} → {status}", request.method.as_deref().unwrap_or("?"), request.route);
-            let good = request.status.is_some_and(|status| (200..400).contains(&status));
+            let answered = request.status.is_some_and(|status| (200..400).contains(&status));
+            // gRPC answers with 200 whatever it says.
+            let good = answered && serving.unwrap_or(!is_health_check(&request.route));
             self.reach(MilestoneKind::FirstProbe, end_ns, line.clone());
             if good && asks_for_readiness(&request.route) {
                 self.reach(MilestoneKind::Ready, end_ns, line);

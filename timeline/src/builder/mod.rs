@@ -342,7 +342,7 @@ impl Builder {
         let (thread, _) = self.thread(ended.read().tid);
         let exec_ns = self.start.exec_ns;
         let request = self.requests.end(&ended, &thread, |at_ns| at_ns.saturating_sub(exec_ns));
-        self.milestones.request_ended(&request, ended.end_ns);
+        self.milestones.request_ended(&request, ended.end_ns, ended.serving);
         let end_ns = self.since_exec(ended.end_ns);
         self.cpu.request(end_ns, request.latency_ns, &self.milestones.phases());
         if ended.admitted.class == v1::RequestClass::User {

@@ -208,6 +208,11 @@ impl Connection {
                     }
                     self.ends(stream, touch.at_ns, &mut outcome);
                 }
+                &Answer::Health { stream, serving } => {
+                    if let Some(open) = self.open.iter_mut().find(|open| open.stream == Some(stream)) {
+                        open.serving = Some(serving);
+                    }
+                }
                 Answer::Handshake => {}
                 Answer::Upgraded => {
                     if let Some(open) = self.current() {

@@ -80,6 +80,8 @@ pub(crate) struct Open {
     /// Last byte written so far.
     pub sent_ns: Option<u64>,
     pub streaming: bool,
+    /// What a gRPC health check was told.
+    pub serving: Option<bool>,
     path: Vec<Touch>,
 }
 
@@ -91,6 +93,8 @@ pub(crate) struct Ended {
     pub end_ns: u64,
     pub status: Option<u16>,
     pub streaming: bool,
+    /// What a gRPC health check was told.
+    pub serving: Option<bool>,
     /// Who saw that its data is ready, who read it, and who had a hand in it then.
     pub path: Vec<Touch>,
     /// Index of its first read there.
@@ -122,6 +126,7 @@ impl Open {
             status: None,
             sent_ns: None,
             streaming: false,
+            serving: None,
             path: begin.way[..begin.len].to_vec(),
         }
     }
@@ -170,6 +175,7 @@ impl Open {
             end_ns: self.sent_ns.unwrap_or(at_ns).max(self.begin.read().at_ns),
             status: self.status,
             streaming: self.streaming,
+            serving: self.serving,
             path: self.path,
             read_at: self.begin.len - 1,
             connection_ordinal: of.ordinal,

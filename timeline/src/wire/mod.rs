@@ -109,6 +109,13 @@ pub enum Answer {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         reset: bool,
     },
+    /// What a gRPC health check was told.
+    Health {
+        /// The stream.
+        stream: u32,
+        /// That the service serves.
+        serving: bool,
+    },
     /// TLS: the handshake, and tickets right after it.
     Handshake,
     /// Another protocol took over; nothing after it counts.

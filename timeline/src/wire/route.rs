@@ -57,7 +57,7 @@ pub(super) fn may_be_grpc(path: &str) -> bool {
 }
 
 /// Whether the route is that of a gRPC health check, as a kubelet's gRPC probe calls it.
-pub(super) fn is_health_check(route: &str) -> bool {
+pub(crate) fn is_health_check(route: &str) -> bool {
     matches!(route, "/grpc.health.v1.Health/Check" | "/grpc.health.v1.Health/Watch")
 }
 

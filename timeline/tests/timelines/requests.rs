@@ -198,6 +198,32 @@ fn streams_of_one_connection_overlap() {
 }
 
 #[test]
+fn a_health_check_makes_ready_when_it_is_told_so() {
+    let check = |serving: Option<bool>| {
+        let begins = Answer::Begins { stream: Some(1), status: Some(200), streaming: false };
+        let ends = Answer::Ends { stream: 1, reset: false };
+        let told = serving.map(|serving| Answer::Health { stream: 1, serving });
+        let request = Opening::Request {
+            stream: Some(1),
+            method: "POST".into(),
+            route: "/grpc.health.v1.Health/Check".into(),
+            prober: true,
+        };
+        let answers: Vec<_> = [Some(begins), told, Some(ends)].into_iter().flatten().collect();
+        let timeline = crate::common::told(
+            start(),
+            &[accepted(0, FD), received(1, FD, request), wrote(4, FD, &answers), closed(9, FD)],
+        );
+        let reached = milestones(&timeline);
+        let has = |kind| reached.iter().any(|(reached, _)| *reached == kind);
+        (has("MILESTONE_KIND_FIRST_PROBE"), has("MILESTONE_KIND_READY"))
+    };
+    assert_eq!(check(Some(true)), (true, true));
+    assert_eq!(check(Some(false)), (true, false));
+    assert_eq!(check(None), (true, false), "nobody saw what it was told");
+}
+
+#[test]
 fn of_an_event_stream_the_first_byte_counts() {
     let events = [
         accepted(0, FD),

@@ -23,6 +23,10 @@ use frame::{DATA, END_STREAM, Frame, Frames, RST_STREAM, Step};
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Streams without an answer that are remembered.
 const UNANSWERED_MAX: usize = 1024;
+/// Health checks without an answer that are remembered.
+const CHECKS_MAX: usize = 16;
+/// A message that is not compressed, of two bytes: field 1, SERVING (gRPC over HTTP/2; grpc/health/v1/health.proto).
+const SERVING: [u8; 7] = [0, 0, 0, 0, 2, 8, 1];
 
 /// Both directions of a connection.
 #[derive(Debug, Default)]
@@ -33,6 +37,8 @@ pub(super) struct Http2 {
     latest: u32,
     /// Streams whose final answer has not begun.
     unanswered: Vec<u32>,
+    /// gRPC health checks, with what their answers begin with.
+    checks: Vec<(u32, Vec<u8>)>,
 }
 
 #[derive(Debug, Default)]
@@ -115,10 +121,14 @@ impl Http2 {
             Some(path) => route::template(&path),
             None => HTTP2.to_owned(),
         };
+        let checks = route::is_health_check(&route);
+        if checks && self.checks.len() < CHECKS_MAX {
+            self.checks.push((stream, Vec::new()));
+        }
         received.openings.push(Opening::Request {
             stream: Some(stream),
             method: method.unwrap_or_default(),
-            prober: headers.from_prober || route::is_health_check(&route),
+            prober: headers.from_prober || checks,
             route,
         });
     }
@@ -141,7 +151,15 @@ impl Http2 {
             let frame = self.server.frames.frame;
             match step {
                 Step::Begins(frame) => self.server.blocks.begin(frame),
-                Step::Payload(bytes, missing) => self.server.blocks.payload(frame, bytes, missing),
+                Step::Payload(bytes, missing) => {
+                    if frame.kind == DATA
+                        && let Some((_, message)) =
+                            self.checks.iter_mut().find(|(stream, _)| *stream == frame.stream)
+                    {
+                        message.extend_from_slice(&bytes[..bytes.len().min(SERVING.len() - message.len())]);
+                    }
+                    self.server.blocks.payload(frame, bytes, missing);
+                }
                 Step::Ends => self.answer_frame(frame, answers),
                 Step::Lost => {
                     self.server.blocks.forget();
@@ -170,6 +188,10 @@ impl Http2 {
             self.answer_headers(&headers, answers);
         }
         if ends {
+            if let Some(at) = self.checks.iter().position(|(check, _)| *check == stream) {
+                let (_, message) = self.checks.swap_remove(at);
+                answers.push(Answer::Health { stream, serving: message == SERVING });
+            }
             self.unanswered.retain(|unanswered| *unanswered != stream);
             answers.push(Answer::Ends { stream, reset });
         }

@@ -298,3 +298,42 @@ fn a_connection_that_was_there_before() {
     assert_eq!(wire.reads([0xda; 100]), continues(), "the rest of a frame");
     assert_eq!(wire.reads(End::new().asks(19, "GET", "/a")), opened([on(19, "GET", "/a")]));
 }
+
+#[test]
+fn what_a_health_check_was_told_is_read_however_it_is_cut() {
+    let message = |status: u8| [0, 0, 0, 0, 2, 8, status];
+    for (body, serving) in
+        [(&message(1)[..], true), (&message(2), false), (&[0, 0, 0, 0, 0], false), (&[], false)]
+    {
+        let mut server = End::new();
+        let answer = [
+            server.answers(0, 1, "200"),
+            frame(0, 0, 1, body),
+            headers(END_STREAM, 1, &server.block(&[("grpc-status", "0")])),
+        ]
+        .concat();
+        for cut in 1..answer.len() {
+            let mut wire = Wire::default();
+            let block = End::new().block(&[
+                (":method", "POST"),
+                (":path", "/grpc.health.v1.Health/Check"),
+                ("content-type", "application/grpc"),
+            ]);
+            let asks = headers(END_STREAM, 1, &block);
+            let read = [PREFACE, SETTINGS, &asks].concat();
+            wire.received(Piece { captured: &read, len: u32::try_from(read.len()).unwrap() });
+            let (first, second) = answer.split_at(cut);
+            let mut answers = Vec::new();
+            for part in [first, second] {
+                answers
+                    .extend(wire.sent(&[Piece { captured: part, len: u32::try_from(part.len()).unwrap() }]));
+            }
+            let health = Answer::Health { stream: 1, serving };
+            assert_eq!(
+                answers,
+                [answered(1, 200), health, Answer::Ends { stream: 1, reset: false }],
+                "{body:?} cut at {cut}"
+            );
+        }
+    }
+}
