@@ -197,7 +197,7 @@ impl Ledger {
         self
     }
 
-    /// In the contract's words. What cannot be measured is absent; its time is in an entry that can.
+    /// In the contract's words. What cannot be measured is absent, and whatever is known of it unexplained.
     pub fn to_proto(&self, measured: Measured, thread_hops: Option<u32>) -> v1::Ledger {
         let mut peers: Vec<_> = self
             .peers
@@ -210,6 +210,12 @@ impl Ledger {
             .collect();
         peers.sort_by(|a, b| b.wait_ns.cmp(&a.wait_ns).then_with(|| a.peer.cmp(&b.peer)));
         peers.truncate(PEERS_MAX);
+        let hidden = [
+            (measured.run_queue, self.run_queue_ns),
+            (measured.throttling, self.throttled_ns),
+            (measured.waits, self.socket_wait_ns + self.lock_or_park_ns),
+        ];
+        let hidden_ns: u64 = hidden.iter().filter(|(told, _)| !told).map(|(_, ns)| ns).sum();
         v1::Ledger {
             on_cpu_ns: Some(self.on_cpu_ns),
             run_queue_ns: measured.run_queue.then_some(self.run_queue_ns),
@@ -218,7 +224,7 @@ impl Ledger {
             socket_wait_ns: measured.waits.then_some(self.socket_wait_ns),
             disk_ns: Some(self.disk_ns),
             lock_or_park_ns: measured.waits.then_some(self.lock_or_park_ns),
-            unexplained_ns: Some(self.unexplained_ns),
+            unexplained_ns: Some(self.unexplained_ns + hidden_ns),
             thread_hops,
             peers,
         }

@@ -290,7 +290,9 @@ fn what_a_kernel_cannot_tell_is_absent() {
     let start = timeline::Start { run_queue: false, throttling: false, waits: false, ..start() };
     let mut threads = handed_over();
     threads.then(&[sent(1_050, FD, Some(200)), closed(1_060, FD)]);
-    let ledger = told(start, &threads.events).requests[0].ledger.clone().unwrap();
+    let request = told(start, &threads.events).requests[0].clone();
+    let ledger = request.ledger.unwrap();
+    assert_eq!(ledger.on_cpu_ns.unwrap() + ledger.unexplained_ns.unwrap(), request.latency_ns);
     assert_eq!((ledger.run_queue_ns, ledger.throttled_ns, ledger.socket_wait_ns), (None, None, None));
     assert!(ledger.on_cpu_ns.is_some() && ledger.unexplained_ns.is_some());
 }
