@@ -81,8 +81,9 @@ pub fn root_with_tmp(jdk: &Jdk, tmp: &str) -> Vec<String> {
     let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("jvm-root-{tmp}-{}", jdk.name()));
     fs::create_dir_all(&root).unwrap();
     let script = format!(
-        "set -e; r={}; mount -t tmpfs none $r; for d in usr etc proc lib lib64 opt dev {}; do \
-         [ -e /$d ] || continue; mkdir -p $r/$d; mount --rbind /$d $r/$d; done; \
+        "set -e; r={}; mount -t tmpfs none $r; for d in usr etc proc lib lib64 opt dev; do \
+         [ -e /$d ] || continue; mkdir $r/$d; mount --rbind /$d $r/$d; done; \
+         mkdir $r/classes; mount --rbind {} $r/classes; export CLASSPATH=/classes/app.jar; \
          [ {tmp} = none ] || {{ mkdir $r/tmp; mount -t tmpfs -o ro none $r/tmp; }}; exec chroot $r \"$@\"",
         root.display(),
         scratch("").display(),
@@ -130,12 +131,12 @@ impl Java {
     /// Starts one below a command that runs another.
     pub fn with(jdk: &Jdk, wrap: &[&str], options: &[&str], set: impl FnOnce(&mut Command)) -> Self {
         let java = jdk.home.join("bin/java");
-        let app = scratch("app.jar");
         let own = [java.to_str().unwrap()];
-        let main = ["-cp", app.to_str().unwrap(), "Told"];
-        let words = wrap.iter().chain(&own).chain(options).chain(&main);
+        let words = wrap.iter().chain(&own).chain(options).chain(&["Told"]);
         let words: Vec<&str> = words.copied().collect();
         let mut command = Command::new(words[0]);
+        // In the environment, where a root of its own can have it in another place.
+        command.env("CLASSPATH", scratch("app.jar"));
         command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         set(&mut command);
         let mut child = command.spawn().unwrap();
