@@ -93,7 +93,7 @@ pub(crate) struct Outbound {
 }
 
 /// IPv4 addresses in IPv6 clothes are shown as what they are: the JVM's sockets are `AF_INET6`.
-fn canonical(address: SocketAddr) -> SocketAddr {
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 

@@ -8,6 +8,18 @@ use serde_json::Value;
 
 use crate::{process, repo, wait};
 
+/// Entries of a ledger, as the contract's JSON names them; they sum to the whole.
+pub const LEDGER: [&str; 8] = [
+    "onCpuNs",
+    "runQueueNs",
+    "throttledNs",
+    "poolConnectNs",
+    "socketWaitNs",
+    "diskNs",
+    "lockOrParkNs",
+    "unexplainedNs",
+];
+
 /// A collector, asked through `jcold`.
 #[derive(Debug)]
 pub struct Collector {

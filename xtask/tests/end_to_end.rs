@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use xtask::demo::{self, CALLS, PATH};
 use xtask::service::{Options, Service, call};
 use xtask::testbed::Testbed;
-use xtask::timeline::{Request, Timeline, list, number};
+use xtask::timeline::{LEDGER, Request, Timeline, list, number};
 use xtask::truth::Row;
 use xtask::{http, jdk, repo, wait};
 
@@ -74,19 +74,9 @@ fn a_cold_start_is_seen_whole_and_agrees_with_the_servlet_filter() -> Result<()>
 
 /// Where the time of every kept request went is known, and of the first all but a twentieth.
 fn assert_explained(timeline: &Timeline) {
-    const CAUSES: [&str; 8] = [
-        "onCpuNs",
-        "runQueueNs",
-        "throttledNs",
-        "poolConnectNs",
-        "socketWaitNs",
-        "diskNs",
-        "lockOrParkNs",
-        "unexplainedNs",
-    ];
     for request in list(&timeline.value["requests"]) {
         for (ledger, whole) in [("ledger", "latencyNs"), ("waitLedger", "waitNs")] {
-            let sum: u64 = CAUSES.iter().filter_map(|cause| number(&request[ledger][cause])).sum();
+            let sum: u64 = LEDGER.iter().filter_map(|cause| number(&request[ledger][cause])).sum();
             assert_eq!(sum, number(&request[whole]).unwrap_or(0), "{ledger} of {request}");
         }
         let is_first = number(&request["ordinal"]) == Some(1);

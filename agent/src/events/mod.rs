@@ -7,7 +7,7 @@ pub mod raw;
 
 use std::collections::HashMap;
 
-use agent_ebpf::{Account, Head, PARTS, SentParts, part_capture};
+use agent_ebpf::{Head, PARTS, SentParts, part_capture};
 use timeline::{
     Event, What,
     wire::{Piece, Protocol, Wire},
@@ -45,6 +45,12 @@ impl Decoder {
 
     /// The events that a record tells, in order; records of a process's life tell none.
     pub fn decode(&mut self, record: &Record, mut tell: impl FnMut(Event)) {
+        if let Some((head, raw)) = record.running()
+            && let Some(account) = account::of(raw)
+        {
+            let what = What::ThreadAccount { account, leaving: None };
+            tell(Event { at_ns: head.at_ns, tid: head.tid, what });
+        }
         let (head, what) = match record {
             Record::JvmSeen(_) => return,
             Record::ThreadNamed(r) => (r.head, What::ThreadNamed { name: text(&r.comm) }),
@@ -79,39 +85,22 @@ impl Decoder {
                 (r.head, What::Accepted { fd: r.head.fd, peer: address::of(&r.peer), unix })
             }
             Record::Ready(head) => (*head, What::Ready { fd: head.fd }),
-            Record::Received(r) => {
-                running(r.head, &r.account, &mut tell);
-                (
-                    r.head,
-                    self.received(r.head, r.arrived_ns, (r.bytes, captured(&r.data, r.captured)), &mut tell),
-                )
-            }
-            Record::ReceivedLong(r) => {
-                running(r.head, &r.account, &mut tell);
-                (
-                    r.head,
-                    self.received(r.head, r.arrived_ns, (r.bytes, captured(&r.data, r.captured)), &mut tell),
-                )
-            }
-            Record::Sent(r) => {
-                running(r.head, &r.account, &mut tell);
-                (r.head, self.sent_one(r.head.fd, r.bytes, captured(&r.data, r.captured)))
-            }
-            Record::SentHead(r) => {
-                running(r.head, &r.account, &mut tell);
-                (r.head, self.sent_one(r.head.fd, r.bytes, captured(&r.data, r.captured)))
-            }
-            Record::SentParts(r) => {
-                running(r.head, &r.account, &mut tell);
-                (r.head, self.sent(r.head.fd, r.bytes, &parts(r)))
-            }
+            Record::Received(r) => (
+                r.head,
+                self.received(r.head, r.arrived_ns, (r.bytes, captured(&r.data, r.captured)), &mut tell),
+            ),
+            Record::ReceivedLong(r) => (
+                r.head,
+                self.received(r.head, r.arrived_ns, (r.bytes, captured(&r.data, r.captured)), &mut tell),
+            ),
+            Record::Sent(r) => (r.head, self.sent_one(r.head.fd, r.bytes, captured(&r.data, r.captured))),
+            Record::SentHead(r) => (r.head, self.sent_one(r.head.fd, r.bytes, captured(&r.data, r.captured))),
+            Record::SentParts(r) => (r.head, self.sent(r.head.fd, r.bytes, &parts(r))),
             Record::Asked(r) => {
-                running(r.head, &r.account, &mut tell);
                 let conversation = self.outbound.entry(r.head.fd).or_default();
                 (r.head, conversation.asked(r.head.fd, captured(&r.data, r.captured)))
             }
             Record::Answered(r) => {
-                running(r.head, &r.account, &mut tell);
                 let conversation = self.outbound.entry(r.head.fd).or_default();
                 (r.head, conversation.answered(r.head.fd, captured(&r.data, r.captured)))
             }
@@ -166,14 +155,6 @@ impl Decoder {
         for fd in fds.filter(|fd| self.accepted.contains_key(fd)) {
             tell(Event { at_ns: head.at_ns, tid: head.tid, what: What::Ready { fd } });
         }
-    }
-}
-
-/// The account of a thread that makes a record and goes on running.
-fn running(head: Head, raw: &Account, tell: &mut impl FnMut(Event)) {
-    if let Some(account) = account::of(raw) {
-        let what = What::ThreadAccount { account, leaving: None };
-        tell(Event { at_ns: head.at_ns, tid: head.tid, what });
     }
 }
 

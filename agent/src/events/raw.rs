@@ -2,8 +2,8 @@
 //! `None`, and counted by the caller.
 
 use agent_ebpf::{
-    Accepted, Connected, Head, JvmSeen, Kind, ProcessExited, ReadyLong, ReadyMany, Received, ReceivedLong,
-    Sent, SentHead, SentParts, TcpState, ThreadAccount, ThreadNamed,
+    Accepted, Account, Connected, Head, JvmSeen, Kind, ProcessExited, ReadyLong, ReadyMany, Received,
+    ReceivedLong, Sent, SentHead, SentParts, TcpState, ThreadAccount, ThreadNamed,
 };
 
 /// One record, by its [`Kind`].
@@ -34,6 +34,20 @@ pub enum Record {
     Answered(Sent),
     IoUring(Head),
     EpollReadyLong(Box<ReadyLong>),
+}
+
+impl Record {
+    /// The account of a thread that made the record and goes on running, in records that have one.
+    pub fn running(&self) -> Option<(Head, &Account)> {
+        match self {
+            Record::Received(r) => Some((r.head, &r.account)),
+            Record::ReceivedLong(r) => Some((r.head, &r.account)),
+            Record::Sent(r) | Record::Asked(r) | Record::Answered(r) => Some((r.head, &r.account)),
+            Record::SentHead(r) => Some((r.head, &r.account)),
+            Record::SentParts(r) => Some((r.head, &r.account)),
+            _ => None,
+        }
+    }
 }
 
 /// A type of the shared layout that any bytes are a value of.

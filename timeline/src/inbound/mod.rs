@@ -14,12 +14,16 @@ use std::{
 
 use proto::v1;
 
-use self::connection::{Connection, Context, Facts, Protocol};
 pub(crate) use self::{
     connection::Outcome,
     open::{Ended, RequestId, Touch},
 };
+use self::{
+    connection::{Connection, Context, Facts, Protocol},
+    open::Open,
+};
 use crate::{
+    outbound::canonical,
     requests::Requests,
     wire::{Answer, Opening},
 };
@@ -196,24 +200,29 @@ impl Inbound {
 
     /// The request that a thread works on, while its answer has not begun.
     pub fn working(&mut self, tid: u32) -> Option<RequestId> {
-        let (fd, id) = *self.working.get(&tid)?;
-        let open = self.by_fd.get_mut(&fd)?.find(id)?;
-        open.sent_ns.is_none().then_some(id)
+        self.open_of(tid).map(|open| open.id)
     }
 
     /// Ordinal of the user request that a thread works on.
     pub fn ordinal_of(&mut self, tid: u32) -> Option<u64> {
+        self.open_of(tid)?.admitted.as_ref()?.ordinal
+    }
+
+    fn open_of(&mut self, tid: u32) -> Option<&mut Open> {
         let (fd, id) = *self.working.get(&tid)?;
-        let open = self.by_fd.get_mut(&fd)?.find(id).filter(|open| open.sent_ns.is_none())?;
-        open.admitted.as_ref()?.ordinal
+        self.unanswered(fd, id)
+    }
+
+    /// An open request whose answer has not begun.
+    fn unanswered(&mut self, fd: i32, id: RequestId) -> Option<&mut Open> {
+        self.by_fd.get_mut(&fd)?.find(id).filter(|open| open.sent_ns.is_none())
     }
 
     /// A thread has a hand in a request, and works on it from now on.
     pub fn touch(&mut self, id: RequestId, touch: Touch) {
         let fds = self.working.values().find(|(_, of)| *of == id).map(|(fd, _)| *fd);
         let Some(fd) = fds else { return };
-        let open = self.by_fd.get_mut(&fd).and_then(|connection| connection.find(id));
-        if let Some(open) = open.filter(|open| open.sent_ns.is_none()) {
+        if let Some(open) = self.unanswered(fd, id) {
             open.touch(touch);
             self.working.insert(touch.tid, (fd, id));
         }
@@ -249,8 +258,4 @@ impl Inbound {
         self.told = now;
         news
     }
-}
-
-fn canonical(address: SocketAddr) -> SocketAddr {
-    SocketAddr::new(address.ip().to_canonical(), address.port())
 }

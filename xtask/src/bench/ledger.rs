@@ -8,7 +8,7 @@ use crate::http::Response;
 use crate::jdk::Jdk;
 use crate::service::{Options, call};
 use crate::testbed::Testbed;
-use crate::timeline::{Timeline, list, number};
+use crate::timeline::{LEDGER, Timeline, list, number};
 use crate::truth::Row as Truth;
 
 /// What the tables' reader must know.
@@ -30,17 +30,6 @@ const VARIANTS: [(&str, &str, &[&str]); 4] = [
         "pool eager, beans lazy",
         &["--testbed.eager-pool=true", "--spring.main.lazy-initialization=true"],
     ),
-];
-/// Entries of the ledger: their names in the contract's JSON stand beside them.
-const ENTRIES: [&str; 8] = [
-    "onCpuNs",
-    "runQueueNs",
-    "throttledNs",
-    "poolConnectNs",
-    "socketWaitNs",
-    "diskNs",
-    "lockOrParkNs",
-    "unexplainedNs",
 ];
 const COLUMNS: &[Column] = &[
     Column { key: "latency_ns", heading: "latency" },
@@ -102,7 +91,7 @@ fn row(
     let client = u64::try_from(call.elapsed.as_nanos()).ok();
     let beyond = |longer: Option<u64>, shorter: Option<u64>| Some(longer?.saturating_sub(shorter?));
     let mut cells = vec![latency];
-    cells.extend(ENTRIES.map(|entry| number(&request["ledger"][entry])));
+    cells.extend(LEDGER.map(|entry| number(&request["ledger"][entry])));
     cells.extend([beyond(latency, filter), beyond(client, latency)]);
     Ok(Row { measured_by: path, cells })
 }

@@ -4,14 +4,11 @@ use anyhow::{Context, Result, ensure};
 use bytes::{BufMut, Bytes, BytesMut};
 use h2::client::SendRequest;
 use http::Request;
-use tokio::runtime::Runtime;
 use xtask::load::Sent;
 use xtask::server::Server;
 use xtask::timeline::{list, number};
-use xtask::traced::Traced;
 
-use crate::counts::{WAVES, assert_counts};
-use crate::http2::{drive, exchange};
+use crate::http2::{counted_once, exchange};
 
 /// Streams of one connection that are open at once.
 const STREAMS: usize = 8;
@@ -50,17 +47,7 @@ async fn call(client: SendRequest<Bytes>, port: u16, number: usize) -> Result<Se
 
 #[test]
 fn every_call_is_counted_once() -> Result<()> {
-    let mut traced = Traced::serve(Server::Grpc)?;
-    let port = traced.port();
-    let mut sent = Sent::default();
-    let runtime = Runtime::new()?;
-    for (total, connections) in WAVES {
-        let load = drive(port, total, connections, STREAMS, move |client, number| call(client, port, number));
-        sent.merge(runtime.block_on(load)?);
-    }
-    drop(runtime);
-    let timeline = traced.finish()?;
-    assert_counts(&timeline, &sent);
+    let timeline = counted_once(Server::Grpc, STREAMS, call)?;
     for request in list(&timeline.value["requests"]) {
         assert_eq!(request["protocol"], "h2", "{request}");
         assert_eq!(number(&request["status"]), Some(200), "{request}");

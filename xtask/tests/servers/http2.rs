@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use xtask::load::{Call, MIX, Sent, USERS};
 use xtask::server::Server;
-use xtask::timeline::list;
+use xtask::timeline::{Timeline, list};
 use xtask::traced::Traced;
 
 use crate::counts::{WAVES, assert_counts};
@@ -63,7 +63,7 @@ pub async fn exchange(client: SendRequest<Bytes>, request: Request<()>, body: By
 }
 
 /// Makes `total` calls over `connections` connections at once, each with at most so many streams open.
-pub async fn drive<F, R>(port: u16, total: usize, connections: usize, streams: usize, call: F) -> Result<Sent>
+async fn drive<F, R>(port: u16, total: usize, connections: usize, streams: usize, call: F) -> Result<Sent>
 where
     F: Fn(SendRequest<Bytes>, usize) -> R + Copy + Send + 'static,
     R: Future<Output = Result<Sent>> + Send + 'static,
@@ -116,7 +116,12 @@ async fn call(client: SendRequest<Bytes>, port: u16, number: usize) -> Result<Se
     Ok(sent)
 }
 
-fn every_stream_is_counted_once(server: Server, streams: usize) -> Result<()> {
+/// Serves all waves of calls, each stream a call, and holds the counts to what was sent.
+pub fn counted_once<F, R>(server: Server, streams: usize, call: F) -> Result<Timeline>
+where
+    F: Fn(SendRequest<Bytes>, u16, usize) -> R + Copy + Send + 'static,
+    R: Future<Output = Result<Sent>> + Send + 'static,
+{
     let mut traced = Traced::serve(server)?;
     let port = traced.port();
     let mut sent = Sent::default();
@@ -128,6 +133,11 @@ fn every_stream_is_counted_once(server: Server, streams: usize) -> Result<()> {
     drop(runtime);
     let timeline = traced.finish()?;
     assert_counts(&timeline, &sent);
+    Ok(timeline)
+}
+
+fn every_stream_is_counted_once(server: Server, streams: usize) -> Result<()> {
+    let timeline = counted_once(server, streams, call)?;
     for request in list(&timeline.value["requests"]) {
         assert_eq!(request["protocol"], "h2", "{request}");
     }
