@@ -7,11 +7,13 @@
 #![no_std]
 
 mod account;
+mod jvm;
 mod kernel;
 mod records;
 mod state;
 
 pub use account::*;
+pub use jvm::*;
 pub use kernel::*;
 pub use records::*;
 pub use state::*;

@@ -1,6 +1,6 @@
 //! Records of the ring buffer.
 
-use crate::Account;
+use crate::{Account, NAME_CAPTURE, Work};
 
 /// Bytes of a thread's name in the kernel, NUL included (`TASK_COMM_LEN`, include/linux/sched.h).
 pub const COMM_LEN: usize = 16;
@@ -118,6 +118,10 @@ kinds! {
     IoUring = 24 => Head,
     /// [`Kind::EpollReady`] of more fds.
     EpollReadyLong = 25 => ReadyLong,
+    /// What the JVM did so far.
+    Worked = 26 => Worked,
+    /// The same, after something with a name.
+    WorkedOn = 27 => WorkedOn,
 }
 
 /// Start of every record.
@@ -292,6 +296,57 @@ pub struct SentParts {
     pub data: [u8; PARTS_CAPTURE],
 }
 
+/// See [`Kind::Worked`].
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Worked {
+    /// Start; the thread did something, or made another record.
+    pub head: Head,
+    /// When the JVM had last done something before; 0 when it had not.
+    pub before_ns: u64,
+    /// The [`crate::Probe`] that was hit, [`NO_PROBE`] when none was.
+    pub probe: u32,
+    /// Zero.
+    pub pad: u32,
+    /// By now.
+    pub work: Work,
+}
+
+/// See [`Kind::WorkedOn`].
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct WorkedOn {
+    /// Start; the thread did something.
+    pub head: Head,
+    /// As in [`Worked`].
+    pub before_ns: u64,
+    /// The [`crate::Probe`] that was hit.
+    pub probe: u32,
+    /// A [`compiler`], of a compilation.
+    pub compiler: u32,
+    /// How many of `name` are valid.
+    pub captured: u32,
+    /// Bytes of the whole name.
+    pub len: u32,
+    /// By now.
+    pub work: Work,
+    /// Of the class, of the method's class, or of the thread.
+    pub name: [u8; NAME_CAPTURE],
+}
+
+/// [`Worked::probe`] of a record that tells what was done until another record was made.
+pub const NO_PROBE: u32 = u32::MAX;
+
+/// Values of [`WorkedOn::compiler`].
+pub mod compiler {
+    /// No compilation.
+    pub const NONE: u32 = 0;
+    /// C1.
+    pub const C1: u32 = 1;
+    /// C2, or whatever is not C1.
+    pub const C2: u32 = 2;
+}
+
 macro_rules! ready {
     ($($(#[$doc:meta])* $name:ident[$capture:expr])+) => {
         $($(#[$doc])*
@@ -331,3 +386,5 @@ const _: () = assert!(size_of::<SentHead>() == 664);
 const _: () = assert!(size_of::<SentParts>() == 2720);
 const _: () = assert!(size_of::<ReadyMany>() == 1056);
 const _: () = assert!(size_of::<ReadyLong>() == 12_320);
+const _: () = assert!(size_of::<Worked>() == 168);
+const _: () = assert!(size_of::<WorkedOn>() == 272);

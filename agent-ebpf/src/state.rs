@@ -24,8 +24,8 @@ pub struct Process {
     pub dropped: u64,
     /// See [`process`].
     pub flags: u32,
-    /// Zero.
-    pub pad: u32,
+    /// 1 while the JVM has done something that no record has told.
+    pub untold: u32,
 }
 
 /// Value of the map `THREADS`, by tid.
@@ -46,6 +46,8 @@ pub struct Thread {
     pub told_ns: u64,
     /// How long the thread's cgroups had been throttled when it left its CPU.
     pub throttled_base_ns: u64,
+    /// Begin of the compilation under way, else 0.
+    pub compile_since_ns: u64,
     /// Process id.
     pub tgid: u32,
     /// 1 once the thread has begun to exit.
@@ -68,6 +70,10 @@ pub mod role {
     pub const ACCEPTED: u32 = 1;
     /// connect() was called on it.
     pub const OUTBOUND: u32 = 2;
+    /// No socket, but a jar.
+    pub const JAR: u32 = 3;
+    /// No socket, but `lib/modules`.
+    pub const MODULES: u32 = 4;
 }
 
 /// Values of [`Socket::speech`]: how much of what is said on an accepted connection is copied.
@@ -82,7 +88,7 @@ pub mod speech {
     pub const FRAMES: u32 = 3;
 }
 
-/// Value of the map `SOCKETS`: TCP connections of followed processes.
+/// Value of the map `SOCKETS`: TCP connections of followed processes, and the files that they load classes from.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub struct Socket {
@@ -145,6 +151,8 @@ counters! {
     ThreadsFull = "threads_full",
     /// Connections that found no room in `SOCKETS`.
     SocketsFull = "sockets_full",
+    /// JVMs that found no room in `JVMS`.
+    JvmsFull = "jvms_full",
     /// Connects that found no room in `CONNECTS`.
     ConnectsFull = "connects_full",
     /// Ports that found no room in `LISTENERS`.
@@ -156,7 +164,7 @@ counters! {
 }
 
 const _: () = assert!(size_of::<Process>() == 40);
-const _: () = assert!(size_of::<Thread>() == 176);
+const _: () = assert!(size_of::<Thread>() == 184);
 const _: () = assert!(size_of::<SocketKey>() == 8);
 const _: () = assert!(size_of::<Socket>() == 24);
 const _: () = assert!(size_of::<ListenerKey>() == 16);

@@ -68,6 +68,8 @@ fn kind(record: &Record) -> Kind {
         Record::SentParts(r) => Kind::try_from(r.head.kind),
         Record::EpollReady(r) | Record::PollReady(r) => Kind::try_from(r.head.kind),
         Record::EpollReadyLong(r) => Kind::try_from(r.head.kind),
+        Record::Worked(r) => Kind::try_from(r.head.kind),
+        Record::WorkedOn(r) => Kind::try_from(r.head.kind),
         Record::ProcessReplaced(head)
         | Record::Ready(head)
         | Record::Closed(head)

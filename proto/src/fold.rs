@@ -23,7 +23,7 @@ fn append(known: &mut Timeline, update: &Timeline) {
 
 /// Brings the lists whose entries change after they were first sent to one entry a key, and instants in order.
 ///
-/// Of routes (by method and route), connections (by ordinal), phases (by kind), accepted connections (by protocol)
+/// Of routes (by method and route), connections (by ordinal), phases and stages (by kind), accepted connections (by protocol)
 /// and facts (by name and value) the latest entry wins. Intervals with the same begin are two agents' shares of one, and add up. Of milestones (by
 /// kind) the earliest instant wins, because a kind names the first time that something happened; of equal instants the
 /// latest entry, so that its evidence can be completed. A timeline with gaps is not complete, whoever noted the gap.
@@ -34,6 +34,7 @@ pub fn normalise(timeline: &mut Timeline) {
     keep_earliest(&mut timeline.milestones);
     timeline.milestones.sort_by_key(|milestone| (milestone.since_exec_ns, milestone.kind));
     keep_latest(&mut timeline.phases, |phase| phase.kind);
+    keep_latest(&mut timeline.stages, |stage| stage.kind);
     keep_latest(&mut timeline.facts, |fact| (fact.name.clone(), fact.value.clone()));
     keep_latest(&mut timeline.inbound, |inbound| inbound.protocol.clone());
     add_up_intervals(&mut timeline.intervals);

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    counted::{Compiler, Counted, Probed},
     sample::{Fact, Memory, Sample},
     wire::{Answer, Opening},
 };
@@ -228,6 +229,39 @@ pub enum What {
     Sampled {
         /// Since its start.
         sample: Box<Sample>,
+        /// What probes have counted at the same instant: nothing was done while both were read. Absent when something
+        /// was, and without probes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        counted: Option<Box<Counted>>,
+    },
+    /// What the JVM does is counted as it happens from now on.
+    Probed {
+        /// How.
+        probed: Probed,
+    },
+    /// What the JVM did by now.
+    Counted {
+        /// Since it is probed.
+        counted: Box<Counted>,
+    },
+    /// A class was loaded; told of the first some only.
+    ClassLoaded {
+        /// See [`crate::package`].
+        package: String,
+    },
+    /// A method was compiled; told of the first some only.
+    Compiled {
+        /// By which compiler.
+        compiler: Compiler,
+        /// That of its class, see [`crate::package`].
+        package: String,
+    },
+    /// The virtual machine is initialised.
+    VmInitialized,
+    /// A Java thread starts to run.
+    ThreadStarted {
+        /// Its own name, whole.
+        name: String,
     },
     /// What the JVM shows of itself.
     Facts {

@@ -6,6 +6,7 @@
 mod accounts;
 mod builder;
 mod class;
+mod counted;
 mod cpu;
 mod event;
 mod inbound;
@@ -23,6 +24,7 @@ mod work;
 
 pub use builder::{Builder, Counts, Settings};
 pub use class::{ThreadClass, ThreadClasses};
+pub use counted::{Compiler, Counted, Probed, Source};
 pub use event::{Account, Cause, Event, LastOff, Offs, Service, Start, StartJvm, StartPod, What};
 pub use requests::{OTHER, UNPARSED};
 pub use sample::{COLLECTORS, Collector, FACTS, Fact, Memory, Sample};

@@ -49,7 +49,7 @@ impl Work {
     pub fn resume(&mut self, phases: &[v1::Phase]) {
         self.points.clear();
         self.from_exec = false;
-        self.phases = phases.iter().filter_map(|phase| Some((phase.kind, phase.jvm?))).collect();
+        self.phases = phases.iter().filter_map(|phase| Some((phase.kind, phase.jvm.clone()?))).collect();
     }
 
     /// Takes a sample; instants are since exec.
@@ -100,6 +100,7 @@ impl Work {
             safepoints: done(7),
             safepoint_ns: done(8),
             threads_started: done(9),
+            ..v1::JvmWork::default()
         })
     }
 
@@ -119,7 +120,7 @@ impl Work {
 
     /// Work of a phase, once that is known.
     pub fn of_phase(&self, kind: i32) -> Option<v1::JvmWork> {
-        self.phases.get(&kind).copied()
+        self.phases.get(&kind).cloned()
     }
 
     /// The counters at an instant: between two samples in proportion, after the last as it said.

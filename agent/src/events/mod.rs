@@ -52,7 +52,7 @@ impl Decoder {
             tell(Event { at_ns: head.at_ns, tid: head.tid, what });
         }
         let (head, what) = match record {
-            Record::JvmSeen(_) => return,
+            Record::JvmSeen(_) | Record::Worked(_) | Record::WorkedOn(_) => return,
             Record::ThreadNamed(r) => (r.head, What::ThreadNamed { name: text(&r.comm) }),
             Record::ThreadAccount(r) => {
                 let Some(account) = account::of(&r.account) else { return };

@@ -3,7 +3,7 @@
 
 use agent_ebpf::{
     Accepted, Account, Connected, Head, JvmSeen, Kind, ProcessExited, ReadyLong, ReadyMany, Received,
-    ReceivedLong, Sent, SentHead, SentParts, TcpState, ThreadAccount, ThreadNamed,
+    ReceivedLong, Sent, SentHead, SentParts, TcpState, ThreadAccount, ThreadNamed, Worked, WorkedOn,
 };
 
 /// One record, by its [`Kind`].
@@ -34,6 +34,8 @@ pub enum Record {
     Answered(Sent),
     IoUring(Head),
     EpollReadyLong(Box<ReadyLong>),
+    Worked(Worked),
+    WorkedOn(WorkedOn),
 }
 
 impl Record {
@@ -77,7 +79,9 @@ plain!(
     SentHead,
     SentParts,
     ReadyMany,
-    ReadyLong
+    ReadyLong,
+    Worked,
+    WorkedOn
 );
 
 fn read<T: Plain>(bytes: &[u8]) -> Option<T> {
@@ -115,6 +119,8 @@ pub fn decode(bytes: &[u8]) -> Option<(Head, Record)> {
         Kind::Answered => Record::Answered(read(bytes)?),
         Kind::IoUring => Record::IoUring(head),
         Kind::EpollReadyLong => Record::EpollReadyLong(Box::new(read(bytes)?)),
+        Kind::Worked => Record::Worked(read(bytes)?),
+        Kind::WorkedOn => Record::WorkedOn(read(bytes)?),
     };
     Some((head, record))
 }

@@ -107,7 +107,7 @@ impl Followed {
             self.apply(&Event {
                 at_ns: now_ns,
                 tid: self.pid,
-                what: What::Sampled { sample: Box::new(sample) },
+                what: What::Sampled { sample: Box::new(sample), counted: None },
             });
         }
     }

@@ -77,6 +77,7 @@ impl Builder {
             jit_c1_ns: cpu_ns(ThreadClass::JitC1),
             jit_c2_ns: cpu_ns(ThreadClass::JitC2),
             gc_ns: cpu_ns(ThreadClass::Gc),
+            ..v1::Overlap::default()
         }
     }
 }

@@ -11,7 +11,7 @@ const TITLE: &str = "JVM by its own counters (hsperfdata), by phase";
 
 /// Nothing when no phase tells anything.
 pub(super) fn work(timeline: &Timeline) -> String {
-    if timeline.phases.iter().all(|phase| phase.jvm.unwrap_or_default() == JvmWork::default()) {
+    if timeline.phases.iter().all(|phase| phase.jvm.clone().unwrap_or_default() == JvmWork::default()) {
         return String::new();
     }
     let mut table = Columns::new([
@@ -28,7 +28,7 @@ pub(super) fn work(timeline: &Timeline) -> String {
         Column::spare(">THREADS", 8),
     ]);
     for phase in &timeline.phases {
-        let work = phase.jvm.unwrap_or_default();
+        let work = phase.jvm.clone().unwrap_or_default();
         table.row([
             Some(word(phase.kind().as_str_name(), "PHASE_KIND_")),
             work.classes_loaded.map(count),

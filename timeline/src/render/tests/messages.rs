@@ -187,6 +187,7 @@ fn work(kind: PhaseKind) -> Option<JvmWork> {
         safepoints: Some(safepoints),
         safepoint_ns: Some(gc[1] + 35_000 * safepoints),
         threads_started: Some(threads),
+        ..JvmWork::default()
     };
     Some(match kind {
         PhaseKind::JvmBoot => {
@@ -306,6 +307,7 @@ fn requests() -> Vec<Request> {
             classes_loaded: Some(1_812),
             compiles: Some(943),
             source: "hsperfdata".into(),
+            ..Overlap::default()
         }),
         accept_wait_ns: Some(3_100_000),
         connection_ordinal: 3,

@@ -274,6 +274,7 @@ fn counters_beyond_reason_cost_columns_not_the_line() {
         safepoints: most,
         safepoint_ns: most,
         threads_started: most,
+        ..JvmWork::default()
     };
     let phases = vec![Phase { kind: PhaseKind::Steady.into(), jvm: Some(jvm), ..Phase::default() }];
     let text = describe(&Timeline { phases, ..Timeline::default() });

@@ -53,7 +53,7 @@ prop_compose! {
         rest in (maybe(), any::<bool>(), text(), amount()),
     ) -> Request {
         let overlap = overlap.map(|([jit_c1_ns, jit_c2_ns, gc_ns, classes_loaded, compiles], source)| Overlap {
-            jit_c1_ns, jit_c2_ns, gc_ns, classes_loaded, compiles, source,
+            jit_c1_ns, jit_c2_ns, gc_ns, classes_loaded, compiles, source, ..Overlap::default()
         });
         Request {
             ordinal: ordinals.0,
@@ -151,6 +151,7 @@ fn work() -> impl Strategy<Value = JvmWork> {
         safepoints: counters[7],
         safepoint_ns: counters[8],
         threads_started: counters[9],
+        ..JvmWork::default()
     })
 }
 
