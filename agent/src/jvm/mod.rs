@@ -16,6 +16,7 @@ mod memory;
 mod perf;
 mod reason;
 mod root;
+pub mod usdt;
 
 use timeline::{Fact, Sample};
 

@@ -1,0 +1,76 @@
+//! Operands of x86-64 in AT&T's syntax.
+
+use super::{Operand, Refused, number};
+
+/// Names by width, and the offset in `struct pt_regs` (arch/x86/include/uapi/asm/ptrace.h, also the `user_regs_struct` of
+/// tracers). `%ah` and its like are no first byte of a register, and not here.
+const REGISTERS: [([&str; 4], u16); 16] = [
+    (["r15", "r15d", "r15w", "r15b"], 0),
+    (["r14", "r14d", "r14w", "r14b"], 8),
+    (["r13", "r13d", "r13w", "r13b"], 16),
+    (["r12", "r12d", "r12w", "r12b"], 24),
+    (["rbp", "ebp", "bp", "bpl"], 32),
+    (["rbx", "ebx", "bx", "bl"], 40),
+    (["r11", "r11d", "r11w", "r11b"], 48),
+    (["r10", "r10d", "r10w", "r10b"], 56),
+    (["r9", "r9d", "r9w", "r9b"], 64),
+    (["r8", "r8d", "r8w", "r8b"], 72),
+    (["rax", "eax", "ax", "al"], 80),
+    (["rcx", "ecx", "cx", "cl"], 88),
+    (["rdx", "edx", "dx", "dl"], 96),
+    (["rsi", "esi", "si", "sil"], 104),
+    (["rdi", "edi", "di", "dil"], 112),
+    (["rsp", "esp", "sp", "spl"], 152),
+];
+const STACK: u16 = 152;
+const WIDTHS: [u8; 4] = [8, 4, 2, 1];
+
+pub fn operand(text: &str) -> Result<Operand, Refused> {
+    if let Some(constant) = text.strip_prefix('$') {
+        return number(constant).map(Operand::Constant).ok_or("a constant that is no number");
+    }
+    if let Some(memory) = text.strip_suffix(')') {
+        let (displacement, inside) = memory.split_once('(').ok_or("not understood")?;
+        return memory_of(displacement, inside);
+    }
+    register(text).map(|(offset, width)| Operand::Register(offset, width))
+}
+
+fn register(text: &str) -> Result<(u16, u8), Refused> {
+    let name = text.strip_prefix('%').ok_or("not understood")?;
+    let found = REGISTERS.iter().find_map(|(names, offset)| {
+        let at = names.iter().position(|known| *known == name)?;
+        Some((*offset, WIDTHS[at]))
+    });
+    found.ok_or("a register that cannot be read")
+}
+
+/// `displacement(base, index, scale)`.
+fn memory_of(displacement: &str, inside: &str) -> Result<Operand, Refused> {
+    let mut parts = inside.split(',').map(str::trim);
+    let base = whole(parts.next().unwrap_or_default())?;
+    let index = parts.next().map(whole).transpose()?;
+    let shift = match parts.next() {
+        None | Some("1") => 0,
+        Some("2") => 1,
+        Some("4") => 2,
+        Some("8") => 3,
+        Some(_) => return Err("not understood"),
+    };
+    if parts.next().is_some() || index == Some(STACK) {
+        return Err("not understood");
+    }
+    let displacement = match displacement {
+        "" => 0,
+        displacement => number(displacement).ok_or("relative to a symbol")?,
+    };
+    Ok(Operand::Memory { base, index, shift, displacement })
+}
+
+/// A register that makes an address.
+fn whole(text: &str) -> Result<u16, Refused> {
+    match register(text)? {
+        (offset, 8) => Ok(offset),
+        _ => Err("an address of fewer than 64 bits"),
+    }
+}
