@@ -65,6 +65,13 @@ macro_rules! counted {
         pub struct Counted {
             $($(#[$doc])* #[serde(skip_serializing_if = "is_zero")] pub $field: u64,)+
         }
+
+        impl Counted {
+            /// The most that either says of each.
+            pub(crate) fn max(self, other: Self) -> Self {
+                Self { $($field: self.$field.max(other.$field),)+ }
+            }
+        }
     };
 }
 

@@ -7,7 +7,6 @@ use crate::{
     class::ThreadClass,
     inbound::Ended,
     ledger::{Ledger, Measured, hops},
-    work::SOURCE,
 };
 
 /// How long a request waits for the accounts of threads that have not left their CPU since, as compilers at work.
@@ -69,15 +68,27 @@ impl Builder {
             Some(threads.map(|(&tid, _)| self.accounts.cpu_ns(tid, from_ns, to_ns)).sum())
         };
         let work = self.work.between(self.since_exec(from_ns), self.since_exec(to_ns)).unwrap_or_default();
-        let is_known = work.classes_loaded.is_some() || work.compiles.is_some();
         v1::Overlap {
             classes_loaded: work.classes_loaded,
             compiles: work.compiles,
-            source: if is_known { SOURCE.to_owned() } else { String::new() },
+            compiles_c1: work.compiles_c1,
+            compiles_c2: work.compiles_c2,
+            source: source(&work),
             jit_c1_ns: cpu_ns(ThreadClass::JitC1),
             jit_c2_ns: cpu_ns(ThreadClass::JitC2),
             gc_ns: cpu_ns(ThreadClass::Gc),
             ..v1::Overlap::default()
         }
+    }
+}
+
+/// Where classes and compiles are from; empty when neither is known.
+fn source(work: &v1::JvmWork) -> String {
+    let classes = work.classes_loaded.map(|_| &work.classes_source);
+    let compiles = work.compiles.map(|_| &work.compiles_source);
+    match (classes, compiles) {
+        (Some(classes), Some(compiles)) if classes != compiles => format!("{classes}, {compiles}"),
+        (Some(source), _) | (None, Some(source)) => source.clone(),
+        (None, None) => String::new(),
     }
 }

@@ -243,12 +243,17 @@ impl Builder {
                 let outcome = self.inbound.closed(fd, at_ns, &mut self.requests, before_ready);
                 self.take(outcome, at_ns);
             }
-            What::Sampled { sample, .. } => self.work.sampled(self.since_exec(at_ns), sample),
+            What::Sampled { sample, counted } => {
+                self.work.sampled(self.since_exec(at_ns), sample, counted.as_deref());
+            }
+            &What::Probed { probed } => self.work.probed(self.since_exec(at_ns), probed),
+            What::Counted { counted } => self.work.counted(self.since_exec(at_ns), counted),
             What::Facts { facts } => self.shows(facts),
             What::Memory { memory } => self.remember(at_ns, *memory),
-            What::Probed { .. } | What::Counted { .. } | What::ClassLoaded { .. } | What::Compiled { .. } => {
-            }
-            What::VmInitialized | What::ThreadStarted { .. } => {}
+            What::ClassLoaded { .. }
+            | What::Compiled { .. }
+            | What::VmInitialized
+            | What::ThreadStarted { .. } => {}
             What::IoUring => self.note(at_ns, "not followed: what the process does through io_uring"),
             &What::Exited { status } => self.exited(at_ns, status),
             What::Missed { length_ns, reason } => self.missed(at_ns, *length_ns, reason.clone()),

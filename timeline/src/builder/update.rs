@@ -131,6 +131,8 @@ impl Builder {
             if let Some(work) = self.work.between(interval.since_exec_ns, end_ns) {
                 interval.classes_loaded = work.classes_loaded;
                 interval.compiles = work.compiles;
+                interval.compiles_c1 = work.compiles_c1;
+                interval.compiles_c2 = work.compiles_c2;
                 interval.gc_ns = work.gc_ns;
             }
         }
