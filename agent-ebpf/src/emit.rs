@@ -44,27 +44,28 @@ pub fn followed(tgid: u32) -> Option<&'static Process> {
 /// Counts over all processes.
 #[inline(always)]
 pub fn count(counter: Counter) {
-    if let Some(value) = COUNTERS.get_ptr_mut(counter as u32) {
-        // SAFETY: this CPU's own slot, and no program that interrupts this one can be in the same line.
-        unsafe { *value += 1 }
+    if let Some(value) = COUNTERS.get_ptr(counter as u32) {
+        // SAFETY: the slot stays valid until the program ends. It is this CPU's own, and still programs in uprobes may be
+        // preempted in the middle of an addition by others that add here.
+        add(unsafe { &*value }, 1);
     }
 }
 
 /// Counts an entry that a map had no room for.
 #[inline(always)]
 pub fn refused(process: &Process, counter: Counter) {
-    add(&process.dropped);
-    add(&process.produced);
+    add(&process.dropped, 1);
+    add(&process.produced, 1);
     count(counter);
 }
 
 /// Makes a record of a process: `fill` gets its memory, uninitialised behind the head.
 #[inline(always)]
 pub fn emit<T: 'static>(process: &Process, head: Head, wake: Wake, fill: impl FnOnce(&mut MaybeUninit<T>)) {
-    add(&process.produced);
+    add(&process.produced, 1);
     count(Counter::Produced);
     let Some(mut record) = EVENTS.reserve::<T>(0) else {
-        add(&process.dropped);
+        add(&process.dropped, 1);
         count(Counter::RingFull);
         return;
     };
@@ -84,9 +85,18 @@ pub fn head(kind: Kind, fd: i32) -> Head {
 
 /// BPF's plain atomic add, without the fetch that kernels before 5.12 lack; `core` offers only the other on this target.
 #[inline(always)]
-fn add(value: &u64) {
+pub fn add(value: &u64, more: u64) {
     // SAFETY: an aligned u64 in a map's value, which only atomic adds write while it is shared.
     unsafe {
-        core::arch::asm!("lock *(u64 *)({0} + 0) += {1}", in(reg) core::ptr::from_ref(value), in(reg) 1u64)
+        core::arch::asm!("lock *(u64 *)({0} + 0) += {1}", in(reg) core::ptr::from_ref(value), in(reg) more)
+    }
+}
+
+/// Stores into a map's value that others read and write.
+#[inline(always)]
+pub fn set(value: &u32, to: u32) {
+    // SAFETY: an aligned u32 in a map's value, which is only read volatile and written here while it is shared.
+    unsafe {
+        core::arch::asm!("*(u32 *)({0} + 0) = {1}", in(reg) core::ptr::from_ref(value), in(reg) u64::from(to))
     }
 }

@@ -39,6 +39,10 @@ pub enum Op {
     SendFile = 14,
     /// io_uring_setup.
     IoUring = 15,
+    /// open, openat, openat2.
+    Open = 16,
+    /// pread64, preadv: reads of files, never of sockets.
+    ReadAt = 17,
 }
 
 /// Byte offsets in the running kernel's structures, from its BTF; the global `OFFSETS`.
@@ -75,6 +79,12 @@ pub struct Offsets {
     pub fdt_fd: u32,
     /// `file.private_data`: of a socket's file its `struct socket`.
     pub file_private: u32,
+    /// `file.f_path.dentry`.
+    pub file_dentry: u32,
+    /// `dentry.d_name.name`.
+    pub dentry_name: u32,
+    /// `dentry.d_name.len`.
+    pub dentry_name_len: u32,
     /// `socket.sk`.
     pub socket_sk: u32,
     /// `task_struct.exit_code`.
@@ -113,4 +123,4 @@ pub struct Offsets {
     pub epoll_event_data: u32,
 }
 
-const _: () = assert!(size_of::<Offsets>() == 140);
+const _: () = assert!(size_of::<Offsets>() == 152);

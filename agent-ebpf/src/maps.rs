@@ -1,9 +1,12 @@
 //! Every map with its bound, and the globals that the agent sets before it loads the probes.
 
-use agent_ebpf::{Connect, Counter, ListenerKey, Offsets, Op, Process, SYSCALLS, Socket, SocketKey, Thread};
+use agent_ebpf::{
+    Connect, Counter, Jvm, ListenerKey, Offsets, Op, Process, SITES as SITES_MAX, SYSCALLS, Site, Socket,
+    SocketKey, Thread,
+};
 use aya_ebpf::{
     macros::map,
-    maps::{HashMap, PerCpuArray, RingBuf},
+    maps::{Array, HashMap, PerCpuArray, RingBuf},
 };
 
 /// Bytes of the ring buffer: 7,000 requests' heads, or 80,000 small records.
@@ -21,7 +24,15 @@ pub static PROCESSES: HashMap<u32, Process> = HashMap::with_max_entries(4096, 0)
 #[map]
 pub static THREADS: HashMap<u32, Thread> = HashMap::with_max_entries(8192, 0);
 
-/// Connections of followed processes.
+/// What followed JVMs did.
+#[map]
+pub static JVMS: HashMap<u32, Jvm> = HashMap::with_max_entries(1024, 0);
+
+/// Places in HotSpot that are probed, by their cookies.
+#[map]
+pub static SITES: Array<Site> = Array::with_max_entries(SITES_MAX as u32, 0);
+
+/// Connections of followed processes, and the files that they load classes from.
 #[map]
 pub static SOCKETS: HashMap<SocketKey, Socket> = HashMap::with_max_entries(16384, 0);
 
@@ -60,6 +71,9 @@ pub static OFFSETS: Offsets = Offsets {
     files_fdt: 0,
     fdt_fd: 0,
     file_private: 0,
+    file_dentry: 0,
+    dentry_name: 0,
+    dentry_name_len: 0,
     socket_sk: 0,
     task_exit_code: 0,
     task_signal: 0,

@@ -300,15 +300,15 @@ pub struct SentParts {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Worked {
-    /// Start; the thread did something, or made another record.
+    /// Start; the thread did something, or is about to make another record.
     pub head: Head,
-    /// When the JVM had last done something before; 0 when it had not.
-    pub before_ns: u64,
-    /// The [`crate::Probe`] that was hit, [`NO_PROBE`] when none was.
+    /// When the JVM last did something of this.
+    pub as_of_ns: u64,
+    /// The [`crate::Probe`] that was hit then, [`NO_PROBE`] when that is not known any more.
     pub probe: u32,
     /// Zero.
     pub pad: u32,
-    /// By now.
+    /// By then, and until now.
     pub work: Work,
 }
 
@@ -316,10 +316,8 @@ pub struct Worked {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct WorkedOn {
-    /// Start; the thread did something.
+    /// Start; the thread did something, at this instant.
     pub head: Head,
-    /// As in [`Worked`].
-    pub before_ns: u64,
     /// The [`crate::Probe`] that was hit.
     pub probe: u32,
     /// A [`compiler`], of a compilation.
@@ -328,13 +326,13 @@ pub struct WorkedOn {
     pub captured: u32,
     /// Bytes of the whole name.
     pub len: u32,
-    /// By now.
+    /// By then.
     pub work: Work,
     /// Of the class, of the method's class, or of the thread.
     pub name: [u8; NAME_CAPTURE],
 }
 
-/// [`Worked::probe`] of a record that tells what was done until another record was made.
+/// [`Worked::probe`] of a record that tells what had been done before something else.
 pub const NO_PROBE: u32 = u32::MAX;
 
 /// Values of [`WorkedOn::compiler`].
@@ -387,4 +385,4 @@ const _: () = assert!(size_of::<SentParts>() == 2720);
 const _: () = assert!(size_of::<ReadyMany>() == 1056);
 const _: () = assert!(size_of::<ReadyLong>() == 12_320);
 const _: () = assert!(size_of::<Worked>() == 168);
-const _: () = assert!(size_of::<WorkedOn>() == 272);
+const _: () = assert!(size_of::<WorkedOn>() == 264);

@@ -40,6 +40,8 @@ struct RunArgs {
     /// Name of this node [default: the kernel's host name].
     #[arg(long, value_name = "NAME", env = "JCOLD_NODE")]
     node: Option<String>,
+    #[command(flatten)]
+    probes: ProbeArgs,
     /// Where /metrics is served; `off` for nowhere.
     #[arg(long, value_name = "ADDR", env = "JCOLD_METRICS_LISTEN", default_value = "127.0.0.1:4602", value_parser = metrics_address)]
     metrics_listen: MetricsAddress,
@@ -60,6 +62,8 @@ struct TraceArgs {
     /// End the command and report after this time: 500ms, 30s, 5m, 1h.
     #[arg(long = "for", value_name = "DURATION", value_parser = proto::duration::parse)]
     duration: Option<Duration>,
+    #[command(flatten)]
+    probes: ProbeArgs,
     /// Write the decoded events to this file, which holds no payload.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -69,6 +73,13 @@ struct TraceArgs {
     /// The command.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
     command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct ProbeArgs {
+    /// Attach no probes to HotSpot's own code: what JVMs load, compile and collect is then sampled from their counters.
+    #[arg(long, env = "JCOLD_NO_USDT")]
+    no_usdt: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -121,14 +132,17 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     match command {
-        Command::Run(RunArgs { collector, node, metrics_listen: MetricsAddress(metrics), config }) => {
-            runtime.block_on(run::run(run::Options { collector, node, metrics, config }))?;
+        Command::Run(args) => {
+            let RunArgs { collector, node, metrics_listen: MetricsAddress(metrics), config, probes } = args;
+            let usdt = !probes.no_usdt;
+            runtime.block_on(run::run(run::Options { collector, node, metrics, config, usdt }))?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Trace(args) => {
-            let TraceArgs { output, requests, duration, record, config, command } = args;
-            let stdout_to_stderr = output == Output::Json;
-            let options = trace::Options { command, requests, duration, record, config, stdout_to_stderr };
+            let TraceArgs { output, requests, duration, record, config, command, probes } = args;
+            let (stdout_to_stderr, usdt) = (output == Output::Json, !probes.no_usdt);
+            let options =
+                trace::Options { command, requests, duration, record, config, usdt, stdout_to_stderr };
             let outcome = runtime.block_on(trace::trace(options))?;
             report(output, &outcome.timelines)?;
             Ok(ExitCode::from(outcome.code))

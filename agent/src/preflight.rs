@@ -77,7 +77,7 @@ pub fn probes() -> Vec<Check> {
 }
 
 fn maps() -> Outcome {
-    match Probes::load() {
+    match Probes::load(true) {
         Ok((probes, maps, _)) => {
             let text = format!("{} KiB", maps.memory_bytes() / 1024);
             let lacks = probes.measures().lacks();

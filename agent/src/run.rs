@@ -47,6 +47,8 @@ pub struct Options {
     pub metrics: Option<SocketAddr>,
     /// The configuration file.
     pub config: Option<PathBuf>,
+    /// Probe the JVMs' own code.
+    pub usdt: bool,
 }
 
 /// Runs until SIGTERM or SIGINT.
@@ -57,7 +59,7 @@ pub async fn run(options: Options) -> anyhow::Result<()> {
     let settings = config::settings(options.config.as_deref())?;
     let proc = Proc::new("/proc");
     let node = Node::read(proc.root(), options.node).context("reading the node's identity")?;
-    let (probes, maps, ring) = Probes::load()?;
+    let (probes, maps, ring) = Probes::load(options.usdt)?;
     let config = tracker::Config { node: node.clone(), proc, settings, below: None, record: None };
     let mut tracker = Tracker::new(config, probes, maps);
     let (mut exporter, task) = export::spawn(export::Config {

@@ -46,6 +46,8 @@ pub struct Options {
     pub record: Option<PathBuf>,
     /// The configuration file.
     pub config: Option<PathBuf>,
+    /// Probe the JVM's own code.
+    pub usdt: bool,
     /// The command's standard output goes to standard error, so that ours holds nothing but the report.
     pub stdout_to_stderr: bool,
 }
@@ -70,7 +72,7 @@ pub async fn trace(options: Options) -> anyhow::Result<Outcome> {
     }
     let proc = Proc::new("/proc");
     let node = Node::read(proc.root(), None).context("reading the node's identity")?;
-    let (probes, maps, ring) = Probes::load()?;
+    let (probes, maps, ring) = Probes::load(options.usdt)?;
     let below = Some(std::process::id());
     let config = tracker::Config { node, proc, settings, below, record: options.record.clone() };
     let mut trace = Trace {

@@ -114,7 +114,8 @@ fn epoll_wait(fd: i32) {
 
 #[test]
 fn each_thread_is_booked_for_what_it_waited_for() {
-    let (mut probes, _maps, mut ring) = Probes::load().expect("this test needs root and a kernel with BTF");
+    let (mut probes, _maps, mut ring) =
+        Probes::load(false).expect("this test needs root and a kernel with BTF");
     let measures = probes.measures();
     thread::Builder::new().name("VM Thread".to_owned()).spawn(|| {}).unwrap().join().unwrap();
     probes.arm().unwrap();

@@ -91,7 +91,7 @@ fn poll_for_data(fd: i32) {
 
 #[test]
 fn every_record_is_made_once_and_accounted_for() {
-    let (probes, maps, ring) = Probes::load().expect("this test needs root and a kernel with BTF");
+    let (probes, maps, ring) = Probes::load(true).expect("this test needs root and a kernel with BTF");
     let mut kernel = Kernel { probes, maps, ring, delivered: 0 };
 
     take_the_name_of_a_vm_thread();

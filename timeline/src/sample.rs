@@ -128,6 +128,7 @@ impl Fact {
 pub const FACTS: &[(&str, &str)] = &[
     ("jvm_kind", "hotspot, openj9, graalvm_native or unknown"),
     ("hsperfdata", "`read`, or why the JVM's own counters are not available"),
+    ("usdt", "`attached`: what the JVM does is counted as it happens; else what is not, and why; several"),
     ("jvm_version", "version of the virtual machine"),
     ("jvm_name", "name of the virtual machine"),
     ("jvm_vendor", "who built it"),

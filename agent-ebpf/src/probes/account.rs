@@ -149,8 +149,8 @@ pub unsafe fn cause(task: *const c_void, tgid: u32, preempted: bool) -> Cause {
     // SAFETY: only read.
     match unsafe { SOCKETS.get(SocketKey { tgid, fd }) } {
         Some(socket) if socket.role == role::OUTBOUND => Cause::Socket,
-        Some(_) => Cause::Client,
-        None => Cause::Other,
+        Some(socket) if socket.role == role::ACCEPTED => Cause::Client,
+        _ => Cause::Other,
     }
 }
 

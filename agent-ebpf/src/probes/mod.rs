@@ -1,11 +1,15 @@
 //! The hooks, a family a file.
 
 mod account;
+mod files;
 mod process;
 mod sched;
 mod sockets;
 mod syscalls;
 mod tcp;
+mod usdt;
+mod user;
+mod work;
 
 use aya_ebpf::cty::c_void;
 

@@ -2,7 +2,7 @@
 //! makes a record.
 
 use agent_ebpf::{
-    Account, COMM_LEN, Cause, Counter, Head, JvmSeen, Kind, Process, ProcessExited, Thread, ThreadNamed,
+    Account, COMM_LEN, Cause, Counter, Head, Jvm, JvmSeen, Kind, Process, ProcessExited, Thread, ThreadNamed,
     process,
 };
 use aya_ebpf::{
@@ -10,10 +10,10 @@ use aya_ebpf::{
     programs::BtfTracePointContext,
 };
 
-use super::field;
+use super::{field, work};
 use crate::{
     emit::{Wake, count, emit, followed, now_ns, refused},
-    maps::{PROCESSES, THREADS, offset},
+    maps::{JVMS, PROCESSES, THREADS, offset},
 };
 
 /// include/uapi/linux/sched.h
@@ -74,6 +74,7 @@ pub fn sched_process_exit(ctx: BtfTracePointContext) -> i32 {
         let _ = PROCESSES.remove(tgid);
         return 0;
     }
+    work::before_record(entry);
     let head = Head { kind: Kind::ProcessExited as u32, tgid, tid, fd: -1, at_ns: now_ns() };
     emit::<ProcessExited>(entry, head, Wake::Now, |record| {
         record.write(ProcessExited { head, status, pad: 0 });
@@ -118,6 +119,7 @@ pub fn task_rename(ctx: BtfTracePointContext) -> i32 {
     }
     let at_ns = now_ns();
     if let Some(process) = followed(tgid) {
+        work::before_record(process);
         let head = Head { kind: Kind::ThreadNamed as u32, tgid, tid, fd: -1, at_ns };
         emit::<ThreadNamed>(process, head, Wake::Later, |record| {
             record.write(ThreadNamed { head, comm });
@@ -140,6 +142,9 @@ pub fn task_rename(ctx: BtfTracePointContext) -> i32 {
         return 0;
     }
     entry.flags = process::SEEN | process::FOLLOWED;
+    if JVMS.insert(tgid, Jvm::default(), 0).is_err() {
+        refused(entry, Counter::JvmsFull);
+    }
     let (exec_ns, exec_cpu_ns) = (entry.exec_ns, entry.exec_cpu_ns);
     let head = Head { kind: Kind::JvmSeen as u32, tgid, tid, fd: -1, at_ns };
     emit::<JvmSeen>(entry, head, Wake::Now, |record| {

@@ -8,13 +8,10 @@ use agent_ebpf::{
 };
 use aya_ebpf::{
     cty::c_void,
-    helpers::{
-        bpf_get_current_task_btf, bpf_probe_read_kernel, bpf_probe_read_user,
-        generated::bpf_probe_read_user as read_user_raw,
-    },
+    helpers::{bpf_get_current_task_btf, bpf_probe_read_kernel},
 };
 
-use super::{account, field};
+use super::{account, field, files, user, work};
 use crate::{
     emit::{Wake, current, emit, followed, head, refused},
     maps::{ARRIVALS, SOCKETS, offset},
@@ -50,7 +47,7 @@ impl Buffer {
             Buffer::Vector(vector, count) => (vector, count),
             // msg_iov and msg_iovlen stand behind msg_name and msg_namelen (include/linux/socket.h).
             Buffer::Message(message) => {
-                (user::<u64>(message + 16).unwrap_or(0), user::<u64>(message + 24).unwrap_or(0))
+                (user::read::<u64>(message + 16).unwrap_or(0), user::read::<u64>(message + 24).unwrap_or(0))
             }
         }
     }
@@ -61,15 +58,9 @@ impl Buffer {
         match self {
             Buffer::Nothing => 0,
             Buffer::Plain(address) => address,
-            Buffer::Vector(..) | Buffer::Message(_) => user::<u64>(self.parts().0).unwrap_or(0),
+            Buffer::Vector(..) | Buffer::Message(_) => user::read::<u64>(self.parts().0).unwrap_or(0),
         }
     }
-}
-
-#[inline(always)]
-fn user<T>(address: u64) -> Option<T> {
-    // SAFETY: the helper checks the address.
-    unsafe { bpf_probe_read_user(address as *const T) }.ok()
 }
 
 #[inline(always)]
@@ -83,7 +74,7 @@ pub fn accepted(listen_fd: i32, ret: i64, address: u64) {
         return;
     }
     let Some(process) = followed(tgid) else { return };
-    let peer = user::<SockAddr>(address).unwrap_or_default();
+    let peer = user::read::<SockAddr>(address).unwrap_or_default();
     if !matches!(family(&peer), AF_INET | AF_INET6 | AF_UNIX | AF_UNSPEC) {
         return;
     }
@@ -93,15 +84,16 @@ pub fn accepted(listen_fd: i32, ret: i64, address: u64) {
         refused(process, Counter::SocketsFull);
         return;
     }
+    work::allow_names(tgid);
     let head = head(Kind::Accepted, fd);
     emit::<Accepted>(process, head, Wake::Later, |record| {
         record.write(Accepted { head, listen_fd, peer });
     });
 }
 
-/// Address of the `struct sock` behind an fd of the current process; 0 when it cannot be found.
+/// Address of the `struct file` behind an fd of the current process; 0 when it cannot be found.
 #[inline(always)]
-fn sock_of(fd: i32) -> u64 {
+pub fn file_of(fd: i32) -> u64 {
     // SAFETY: a helper without arguments gives the current task; what is behind it is followed by offsets of the
     // running kernel, and read by a helper that checks the addresses.
     unsafe {
@@ -109,10 +101,17 @@ fn sock_of(fd: i32) -> u64 {
         let files = field::<*const c_void>(task, offset!(task_files));
         let table = field::<*const c_void>(files, offset!(files_fdt));
         let file = field::<u64>(table, offset!(fdt_fd)) + fd as u64 * 8;
-        let follow = |address: u64| bpf_probe_read_kernel(address as *const u64).unwrap_or(0);
-        let socket = follow(follow(file) + offset!(file_private) as u64);
-        follow(socket + offset!(socket_sk) as u64)
+        bpf_probe_read_kernel(file as *const u64).unwrap_or(0)
     }
+}
+
+/// Address of the `struct sock` behind an fd of the current process; 0 when it cannot be found.
+#[inline(always)]
+fn sock_of(fd: i32) -> u64 {
+    // SAFETY: the helper checks the address.
+    let follow = |address: u64| unsafe { bpf_probe_read_kernel(address as *const u64) }.unwrap_or(0);
+    let socket = follow(file_of(fd) + offset!(file_private) as u64);
+    follow(socket + offset!(socket_sk) as u64)
 }
 
 /// When the data came that was read now.
@@ -126,7 +125,7 @@ fn arrival(socket: &Socket) -> u64 {
 pub fn connected(fd: i32, ret: i64, address: u64) {
     let (tgid, _) = current();
     let Some(process) = followed(tgid) else { return };
-    let peer = user::<SockAddr>(address).unwrap_or_default();
+    let peer = user::read::<SockAddr>(address).unwrap_or_default();
     if !matches!(family(&peer), AF_INET | AF_INET6) {
         return;
     }
@@ -146,7 +145,10 @@ pub fn closed(fd: i32) {
     let (tgid, _) = current();
     let key = SocketKey { tgid, fd };
     // Everybody's close comes here; a look-up that finds nothing is cheaper than a removal that does.
-    if SOCKETS.get_ptr(key).is_none() || SOCKETS.remove(key).is_err() {
+    // SAFETY: only read.
+    let Some(socket) = (unsafe { SOCKETS.get(key) }) else { return };
+    let is_socket = socket.role == role::ACCEPTED || socket.role == role::OUTBOUND;
+    if SOCKETS.remove(key).is_err() || !is_socket {
         return;
     }
     if let Some(process) = followed(tgid) {
@@ -165,7 +167,7 @@ macro_rules! payload {
                 (*record).bytes = $ret as u32;
                 $((*record).$field = $field;)?
                 (*record).account = account::current(head.tid);
-                (*record).captured = copy(&raw mut (*record).data, $captured as u32, $buffer.address());
+                (*record).captured = user::copy(&raw mut (*record).data, $captured as u32, $buffer.address());
             }
         });
     };
@@ -181,6 +183,13 @@ pub fn received(fd: i32, ret: i64, buffer: Buffer) {
         return;
     }
     let Some(process) = followed(tgid) else { return };
+    if socket.role == role::JAR || socket.role == role::MODULES {
+        if ret > 0 {
+            files::read(process, tgid, socket.role, ret);
+        }
+        return;
+    }
+    work::before_record(process);
     if socket.role == role::OUTBOUND {
         // A peer may speak first.
         if ret > 0 && (socket.written != 0 || socket.captured == 0) {
@@ -193,6 +202,9 @@ pub fn received(fd: i32, ret: i64, buffer: Buffer) {
     let first = socket.speech == speech::NONE && ret > 0;
     if first {
         socket.speech = speech_of(buffer.address());
+    }
+    if first || socket.written != 0 {
+        work::allow_names(tgid);
     }
     if socket.written != 0 {
         (socket.written, socket.captured) = (0, 0);
@@ -216,7 +228,7 @@ pub fn received(fd: i32, ret: i64, buffer: Buffer) {
 /// of HTTP/2 (RFC 9113, section 3.4).
 #[inline(always)]
 fn speech_of(address: u64) -> u32 {
-    match user::<[u8; 4]>(address) {
+    match user::read::<[u8; 4]>(address) {
         Some([0x16, 3, ..]) => speech::RECORDS,
         Some([b'P', b'R', b'I', b' ']) => speech::FRAMES,
         _ => speech::PLAIN,
@@ -238,10 +250,11 @@ pub fn sent(fd: i32, ret: i64, buffer: Buffer) {
         return;
     }
     let first = socket.written == 0;
-    if socket.role == role::OUTBOUND && !first {
+    if socket.role != role::ACCEPTED && (socket.role != role::OUTBOUND || !first) {
         return;
     }
     let Some(process) = followed(tgid) else { return };
+    work::before_record(process);
     socket.written = 1;
     if socket.role == role::OUTBOUND {
         opening(process, Kind::Asked, fd, ret, buffer);
@@ -252,7 +265,7 @@ pub fn sent(fd: i32, ret: i64, buffer: Buffer) {
         speech::FRAMES => sent_parts(process, fd, ret, buffer),
         _ => {
             // "HTTP/1.1 101": what follows may be anything.
-            let begin = user::<[u8; 12]>(buffer.address()).unwrap_or_default();
+            let begin = user::read::<[u8; 12]>(buffer.address()).unwrap_or_default();
             if ret < 12 || begin[..7] != *b"HTTP/1." {
                 opening(process, Kind::Sent, fd, ret, buffer);
                 return;
@@ -279,7 +292,7 @@ fn sent_parts(process: &Process, fd: i32, ret: i64, buffer: Buffer) {
             (*record).parts = count.max(1) as u32;
             (*record).copied = 0;
             if count <= 1 {
-                copy(&raw mut (*record).data, ret as u32, buffer.address());
+                user::copy(&raw mut (*record).data, ret as u32, buffer.address());
             } else if part_capture(PARTS, ret as usize) == PART_CAPTURES[0] {
                 copy_parts::<{ PART_CAPTURES[0] }>(record, vector, count);
             } else if count <= FEW_PARTS as u64 {
@@ -301,7 +314,7 @@ unsafe fn copy_parts<const N: usize>(record: *mut SentParts, vector: u64, count:
         if index as u64 >= count {
             break;
         }
-        let [address, length] = user::<[u64; 2]>(vector + index as u64 * 16).unwrap_or_default();
+        let [address, length] = user::read::<[u64; 2]>(vector + index as u64 * 16).unwrap_or_default();
         // SAFETY: the caller's promise; at most N bytes go to a place with room for N. The place is kept in the record:
         // of what comes from there the verifier remembers nothing, so the loop's turns look alike to it.
         unsafe {
@@ -309,7 +322,7 @@ unsafe fn copy_parts<const N: usize>(record: *mut SentParts, vector: u64, count:
             let at = (&raw const (*record).copied).read_volatile() as usize;
             if at <= PARTS_CAPTURE - N {
                 let to = (&raw mut (*record).data).cast::<u8>().add(at).cast::<[u8; N]>();
-                copy(to, length as u32, address);
+                user::copy(to, length as u32, address);
                 (&raw mut (*record).copied).write_volatile((at + (length as usize).min(N)) as u32);
             }
         }
@@ -324,17 +337,6 @@ pub fn io_uring() {
     }
 }
 
-/// Copies the first `len` bytes of user memory, or as many as there is room for; returns how many it could.
-#[inline(always)]
-fn copy<const N: usize>(to: *mut [u8; N], len: u32, from: u64) -> u32 {
-    let mut len = u64::from(len);
-    // SAFETY: plain arithmetic. The compiler would compare one register and pass another; the verifier wants the
-    // bound on the one that it sees passed.
-    unsafe { core::arch::asm!("if {0} <= {1} goto +1", "{0} = {1}", inout(reg) len, in(reg) N as u64) };
-    // SAFETY: `to` has N bytes, and `len` is at most N.
-    if unsafe { read_user_raw(to.cast(), len as u32, from as *const _) } == 0 { len as u32 } else { 0 }
-}
-
 /// `struct epoll_event` array of `ret` entries: servers keep the fd in `data` (sun.nio.ch.EPoll, Netty's native epoll).
 pub fn epoll_ready(ret: i64, events: u64) {
     let (tgid, _) = current();
@@ -343,8 +345,8 @@ pub fn epoll_ready(ret: i64, events: u64) {
     }
     let Some(process) = followed(tgid) else { return };
     if ret == 1 {
-        if user::<u32>(events).unwrap_or(0) & IN != 0
-            && let Some(fd) = user::<i32>(events + offset!(epoll_event_data) as u64)
+        if user::read::<u32>(events).unwrap_or(0) & IN != 0
+            && let Some(fd) = user::read::<i32>(events + offset!(epoll_event_data) as u64)
         {
             ready(process, tgid, fd);
         }
@@ -362,7 +364,7 @@ pub fn poll_ready(ret: i64, fds: u64, len: u64) {
     }
     let Some(process) = followed(tgid) else { return };
     if len == 1 {
-        if let Some(entry) = user::<u64>(fds)
+        if let Some(entry) = user::read::<u64>(fds)
             && (entry >> 48) as u32 & IN != 0
         {
             ready(process, tgid, entry as u32 as i32);
@@ -396,7 +398,7 @@ fn ready_many(process: &Process, kind: Kind, entries: u32, bytes: u64, array: u6
             // SAFETY: memory of the record.
             unsafe {
                 (*record).entries = entries;
-                (*record).captured = copy(&raw mut (*record).data, bytes as u32, array);
+                (*record).captured = user::copy(&raw mut (*record).data, bytes as u32, array);
             }
         });
         return;
@@ -410,7 +412,7 @@ fn ready_many(process: &Process, kind: Kind, entries: u32, bytes: u64, array: u6
         // SAFETY: memory of the record.
         unsafe {
             (*record).entries = entries;
-            (*record).captured = copy(&raw mut (*record).data, bytes as u32, array);
+            (*record).captured = user::copy(&raw mut (*record).data, bytes as u32, array);
         }
     });
 }

@@ -6,7 +6,7 @@
 use agent_ebpf::Op;
 use aya_ebpf::{cty::c_void, macros::btf_tracepoint, programs::BtfTracePointContext};
 
-use super::{field, sockets};
+use super::{field, files, sockets};
 use crate::maps::{offset, op};
 
 const ACCEPT: u8 = Op::Accept as u8;
@@ -24,6 +24,8 @@ const CLOSE: u8 = Op::Close as u8;
 const LOCK: u8 = Op::Lock as u8;
 const SEND_FILE: u8 = Op::SendFile as u8;
 const IO_URING: u8 = Op::IoUring as u8;
+const OPEN: u8 = Op::Open as u8;
+const READ_AT: u8 = Op::ReadAt as u8;
 
 /// `trace_sys_enter(struct pt_regs *regs, long id)`, kernel/entry/common.c
 #[btf_tracepoint(function = "sys_enter")]
@@ -70,6 +72,8 @@ pub fn sys_exit(ctx: BtfTracePointContext) -> i32 {
         CONNECT => sockets::connected(fd, ret, second),
         DUP if ret >= 0 => sockets::closed(second as i32),
         SEND_FILE => sockets::sent(fd, ret, sockets::Buffer::Nothing),
+        OPEN => files::opened(ret),
+        READ_AT => files::read_at(fd, ret),
         IO_URING if ret >= 0 => sockets::io_uring(),
         _ => {}
     }

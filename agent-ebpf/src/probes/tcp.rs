@@ -5,7 +5,7 @@ use aya_ebpf::{
     cty::c_void, helpers::bpf_probe_read_kernel, macros::btf_tracepoint, programs::BtfTracePointContext,
 };
 
-use super::field;
+use super::{field, work};
 use crate::{
     emit::{Wake, count, current, emit, followed, now_ns, refused},
     maps::{ARRIVALS, CONNECTS, LISTENERS, offset},
@@ -78,6 +78,9 @@ pub fn inet_sock_set_state(ctx: BtfTracePointContext) -> i32 {
         TCP_ESTABLISHED => Kind::Established,
         _ => Kind::Disconnected,
     };
+    if kind as u32 == Kind::Listening as u32 {
+        work::before_record(process);
+    }
     let head = Head { kind: kind as u32, tgid, tid, fd: -1, at_ns: now_ns() };
     emit::<TcpState>(process, head, Wake::Later, |record| {
         // SAFETY: a sock and its offsets; the addresses are copied by a helper that checks them.

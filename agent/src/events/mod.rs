@@ -4,6 +4,7 @@ pub mod account;
 mod address;
 mod conversation;
 pub mod raw;
+pub mod work;
 
 use std::collections::HashMap;
 
@@ -52,7 +53,9 @@ impl Decoder {
             tell(Event { at_ns: head.at_ns, tid: head.tid, what });
         }
         let (head, what) = match record {
-            Record::JvmSeen(_) | Record::Worked(_) | Record::WorkedOn(_) => return,
+            Record::JvmSeen(_) => return,
+            Record::Worked(r) => return work::worked(r, tell),
+            Record::WorkedOn(r) => return work::worked_on(r, tell),
             Record::ThreadNamed(r) => (r.head, What::ThreadNamed { name: text(&r.comm) }),
             Record::ThreadAccount(r) => {
                 let Some(account) = account::of(&r.account) else { return };

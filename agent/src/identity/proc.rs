@@ -144,6 +144,20 @@ impl Proc {
         Some(Task { tid, name, cpu_ns, run_queue_ns: numbers.next().unwrap_or(0) })
     }
 
+    /// fds of files that a JVM has open to load classes from, with what they are ([`agent_ebpf::role`]).
+    pub fn class_files(&self, pid: u32) -> Vec<(i32, u32)> {
+        let dir = self.root.join(pid.to_string()).join("fd");
+        let role = |fd: u32| {
+            let path = fs::read_link(dir.join(fd.to_string())).ok()?;
+            match path.file_name()?.to_str()? {
+                "modules" => Some(agent_ebpf::role::MODULES),
+                name if name.as_bytes().ends_with(b".jar") => Some(agent_ebpf::role::JAR),
+                _ => None,
+            }
+        };
+        numbers_in(&dir).into_iter().filter_map(|fd| Some((i32::try_from(fd).ok()?, role(fd)?))).collect()
+    }
+
     /// fds of connections that the process has accepted: TCP sockets whose local port it listens on.
     pub fn accepted(&self, pid: u32) -> Vec<i32> {
         let tables: Vec<Socket> = ["net/tcp", "net/tcp6"]

@@ -18,15 +18,28 @@ mod reason;
 mod root;
 pub mod usdt;
 
+use std::{fs::File, path::Path};
+
 use timeline::{Fact, Sample};
 
-use self::{facts::Told, perf::Perf};
+use self::{facts::Told, perf::Perf, root::Root};
 pub use self::{memory::memory, perf::Unavailable, root::NotOpened};
 use crate::identity::Proc;
 
 /// How often a file that is not there is looked for. A JVM maps it milliseconds after its exec, before its first thread
 /// has a name; each look reads all of its maps.
 const LOOKS: u32 = 10;
+
+/// Bytes of the largest `libjvm.so` that is looked at: builds with debug information have some hundred million.
+const LIBJVM_MOST: u64 = 1 << 30;
+
+/// Opens a file that `pid` has mapped, such as its `libjvm.so`, by its path in the process's own root.
+///
+/// # Errors
+/// Why it cannot be opened.
+pub fn libjvm(proc: &Proc, pid: u32, path: &str) -> Result<File, NotOpened> {
+    Root::open(proc, pid).map_err(NotOpened::Refused)?.file(Path::new(path), LIBJVM_MOST)
+}
 
 /// One process, as it shows itself.
 ///

@@ -30,12 +30,20 @@ const COMMON: &[(libc::c_long, Op)] = &[
     (libc::SYS_brk, Op::Lock),
     (libc::SYS_sendfile, Op::SendFile),
     (libc::SYS_io_uring_setup, Op::IoUring),
+    (libc::SYS_openat, Op::Open),
+    (libc::SYS_openat2, Op::Open),
+    (libc::SYS_pread64, Op::ReadAt),
+    (libc::SYS_preadv, Op::ReadAt),
 ];
 
 /// Syscalls that arm64 never had.
 #[cfg(target_arch = "x86_64")]
-const LEGACY: &[(libc::c_long, Op)] =
-    &[(libc::SYS_poll, Op::Poll), (libc::SYS_epoll_wait, Op::EpollWait), (libc::SYS_dup2, Op::Dup)];
+const LEGACY: &[(libc::c_long, Op)] = &[
+    (libc::SYS_poll, Op::Poll),
+    (libc::SYS_epoll_wait, Op::EpollWait),
+    (libc::SYS_dup2, Op::Dup),
+    (libc::SYS_open, Op::Open),
+];
 #[cfg(not(target_arch = "x86_64"))]
 const LEGACY: &[(libc::c_long, Op)] = &[];
 

@@ -5,7 +5,7 @@ use std::{
     os::fd::{AsFd as _, AsRawFd as _},
 };
 
-use agent_ebpf::{Counter, Offsets, Process, Socket, SocketKey, Thread, process};
+use agent_ebpf::{Counter, Jvm, Offsets, Process, Site, Socket, SocketKey, Thread, Work, process};
 use aya::{
     Ebpf, Pod,
     maps::{HashMap, Map, MapData, MapError, PerCpuArray, RingBuf},
@@ -24,13 +24,14 @@ macro_rules! shared {
         $(unsafe impl Pod for Shared<$ty> {})+
     };
 }
-shared!(Offsets, Process, Thread, SocketKey, Socket);
+shared!(Offsets, Process, Thread, SocketKey, Socket, Jvm, Site);
 
 /// The maps, opened once.
 pub struct Maps {
     processes: HashMap<MapData, u32, Shared<Process>>,
     threads: HashMap<MapData, u32, Shared<Thread>>,
     sockets: HashMap<MapData, Shared<SocketKey>, Shared<Socket>>,
+    jvms: HashMap<MapData, u32, Shared<Jvm>>,
     counters: PerCpuArray<MapData, u64>,
     pub(super) ring: Option<RingBuf<MapData>>,
     memory_bytes: u64,
@@ -74,6 +75,7 @@ impl Maps {
             processes: typed(ebpf, "PROCESSES")?,
             threads: typed(ebpf, "THREADS")?,
             sockets: typed(ebpf, "SOCKETS")?,
+            jvms: typed(ebpf, "JVMS")?,
             counters: typed(ebpf, "COUNTERS")?,
             ring: Some(typed(ebpf, "EVENTS")?),
             memory_bytes,
@@ -94,7 +96,13 @@ impl Maps {
     pub fn follow(&mut self, tgid: u32) -> Result<(), MapError> {
         let entry =
             Process { flags: process::SEEN | process::FOLLOWED, ..self.process(tgid).unwrap_or_default() };
+        self.jvms.insert(tgid, Shared(Jvm::default()), 0)?;
         self.processes.insert(tgid, Shared(entry), 0)
+    }
+
+    /// What a followed JVM did by now, as far as it is probed.
+    pub fn work(&self, tgid: u32) -> Option<Work> {
+        self.jvms.get(&tgid, 0).ok().map(|entry| entry.0.work)
     }
 
     /// Makes no more records of a process, but still one of its exit.
@@ -111,6 +119,7 @@ impl Maps {
         if self.process(tgid).is_some_and(same) {
             // Gone already is as good.
             let _ = self.processes.remove(&tgid);
+            let _ = self.jvms.remove(&tgid);
         }
     }
 
@@ -178,7 +187,7 @@ impl Maps {
     }
 }
 
-fn typed<T>(ebpf: &mut Ebpf, name: &'static str) -> Result<T, ProbeError>
+pub(super) fn typed<T>(ebpf: &mut Ebpf, name: &'static str) -> Result<T, ProbeError>
 where
     T: TryFrom<Map, Error = MapError>,
 {
@@ -186,7 +195,7 @@ where
     map.try_into().map_err(|source| ProbeError::Map { name, source })
 }
 
-fn map_data(map: &Map) -> Option<&MapData> {
+pub(super) fn map_data(map: &Map) -> Option<&MapData> {
     match map {
         Map::Array(data) | Map::HashMap(data) | Map::PerCpuArray(data) | Map::RingBuf(data) => Some(data),
         _ => None,

@@ -6,8 +6,10 @@ mod dispatch;
 mod maps;
 pub mod offsets;
 pub mod ring;
+mod uprobes;
 
 use std::{
+    fs::File,
     os::fd::{AsFd as _, AsRawFd as _},
     time::{Duration, Instant},
 };
@@ -19,8 +21,14 @@ use aya::{
     programs::{BtfTracePoint, Program, ProgramError, tp_btf::BtfTracePointLink},
 };
 
-pub use self::maps::{Counters, Maps, Usage};
-use self::offsets::{OffsetError, Resolved};
+pub use self::{
+    maps::{Counters, Maps, Usage},
+    uprobes::Attached,
+};
+use self::{
+    offsets::{OffsetError, Resolved},
+    uprobes::Uprobes,
+};
 
 /// Rare events, always on.
 const SENTINEL: &[&str] =
@@ -59,6 +67,9 @@ pub enum ProbeError {
         source: aya::maps::MapError,
     },
 }
+
+/// The probes, as they were compiled.
+static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/jcold-probes"));
 
 /// Lines of the verifier's log that are kept: the last ones say what it refused.
 const VERIFIER_LINES: usize = 6;
@@ -122,6 +133,7 @@ pub type Examined = (&'static str, Result<(), ProbeError>);
 pub struct Probes {
     ebpf: Ebpf,
     measures: Measures,
+    uprobes: Uprobes,
     _sentinel: Vec<BtfTracePointLink>,
     hot: Hot,
 }
@@ -134,11 +146,11 @@ struct Hot {
 }
 
 impl Probes {
-    /// Loads all probes and arms the sentinel.
+    /// Loads all probes and arms the sentinel; those in the JVMs themselves only when they are wanted.
     ///
     /// # Errors
     /// When the kernel lacks a structure, or refuses the object, a map or a program.
-    pub fn load() -> Result<(Self, Maps, RingBuf<MapData>), ProbeError> {
+    pub fn load(with_uprobes: bool) -> Result<(Self, Maps, RingBuf<MapData>), ProbeError> {
         let Resolved { offsets, data_ready } = offsets::resolve()?;
         let measures = Measures::of(&offsets, data_ready);
         let btf = Btf::from_sys_fs()?;
@@ -147,11 +159,12 @@ impl Probes {
             program(&mut ebpf, name)?.load(name, &btf).map_err(|e| refused(name, e))?;
         }
         drop(btf);
+        let uprobes = Uprobes::load(&mut ebpf, with_uprobes)?;
         let mut maps = Maps::take(&mut ebpf)?;
         let ring = maps.ring.take().expect("taken once");
         let sentinel = SENTINEL.iter().map(|&name| attach(&mut ebpf, name)).collect::<Result<_, _>>()?;
         trim_heap();
-        Ok((Self { ebpf, measures, _sentinel: sentinel, hot: Hot::default() }, maps, ring))
+        Ok((Self { ebpf, measures, uprobes, _sentinel: sentinel, hot: Hot::default() }, maps, ring))
     }
 
     /// Loads and attaches each probe by itself.
@@ -187,8 +200,20 @@ impl Probes {
     pub fn disarm(&mut self) {
         if let Some(since) = self.hot.since.take() {
             self.hot.links.clear();
+            self.uprobes.detach();
             self.hot.total += since.elapsed();
         }
+    }
+
+    /// Counts what a JVM does as it happens, from now on, as far as that can be: its `libjvm.so` is probed until the hot
+    /// tier is detached.
+    pub fn attach_jvm(&mut self, libjvm: &File) -> Attached {
+        self.uprobes.attach(&mut self.ebpf, libjvm)
+    }
+
+    /// How JVMs are probed, or why they cannot be.
+    pub fn uprobes(&self) -> Result<&'static str, &str> {
+        self.uprobes.how()
     }
 
     /// What this kernel lets the probes measure.
@@ -208,13 +233,14 @@ impl Probes {
 
     /// Runs that the kernel skipped because the same probe was running on that CPU (`recursion_misses`, Linux 5.12).
     pub fn misses(&self) -> u64 {
-        let misses = |program: &Program| match program {
-            Program::BtfTracePoint(program) => {
-                maps::fdinfo(program.fd().ok()?.as_fd().as_raw_fd(), "recursion_misses")
-            }
+        let fd = |program: &Program| match program {
+            Program::BtfTracePoint(program) => Some(program.fd().ok()?.as_fd().as_raw_fd()),
+            Program::UProbe(program) => Some(program.fd().ok()?.as_fd().as_raw_fd()),
             _ => None,
         };
-        self.ebpf.programs().filter_map(|(_, program)| misses(program)).sum()
+        let fds = self.ebpf.programs().filter_map(|(_, program)| fd(program));
+        let fds = fds.chain(self.uprobes.programs().iter().map(std::os::fd::AsRawFd::as_raw_fd));
+        fds.filter_map(|fd| maps::fdinfo(fd, "recursion_misses")).sum()
     }
 }
 
@@ -232,7 +258,7 @@ fn object(offsets: Offsets, btf: &Btf) -> Result<Ebpf, ProbeError> {
         .verifier_log_level(VerifierLogLevel::DEBUG)
         .override_global("OFFSETS", &offsets, true)
         .override_global("SYSCALL_OPS", &ops[..], true)
-        .load(aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/jcold-probes")));
+        .load(OBJECT);
     Ok(loaded.map_err(Box::new)?)
 }
 

@@ -7,10 +7,13 @@ use std::{
 };
 
 use proto::v1;
-use timeline::{Account, Builder, Cause, Counts, Event, Start, What, recording};
+use timeline::{Account, Builder, Cause, Counted, Counts, Event, Fact, Start, What, recording};
 
 use super::view::View;
-use crate::events::{Decoder, raw::Record};
+use crate::{
+    events::{Decoder, raw::Record},
+    probes::Attached,
+};
 
 /// Where a JVM stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,15 +104,33 @@ impl Followed {
         self.apply(&Event { at_ns, tid: self.pid, what });
     }
 
-    /// Looks at the JVM's own counters.
-    pub fn sample(&mut self, now_ns: u64) {
-        if let Some(sample) = self.view.sample() {
-            self.apply(&Event {
-                at_ns: now_ns,
-                tid: self.pid,
-                what: What::Sampled { sample: Box::new(sample), counted: None },
-            });
+    /// Looks at the JVM's own counters; `work` tells what probes have counted.
+    pub fn sample(&mut self, now_ns: u64, work: impl Fn() -> Option<Counted>) {
+        if let Some((sample, counted)) = self.view.sample(work) {
+            let (sample, counted) = (Box::new(sample), counted.map(Box::new));
+            self.apply(&Event { at_ns: now_ns, tid: self.pid, what: What::Sampled { sample, counted } });
         }
+    }
+
+    /// Takes what probes have counted by now.
+    pub fn worked(&mut self, now_ns: u64, counted: Counted) {
+        self.apply(&Event {
+            at_ns: now_ns,
+            tid: self.pid,
+            what: What::Counted { counted: Box::new(counted) },
+        });
+    }
+
+    /// From now on its work is counted as it happens, as far as `attached` says.
+    pub fn probed(&mut self, now_ns: u64, attached: &Attached) {
+        let Attached { probed, problems } = attached;
+        self.apply(&Event { at_ns: now_ns, tid: self.pid, what: What::Probed { probed: *probed } });
+        let facts = if problems.is_empty() {
+            vec![Fact::new("usdt", "attached", "libjvm.so")]
+        } else {
+            problems.iter().map(|problem| Fact::new("usdt", problem, "libjvm.so")).collect()
+        };
+        self.apply(&Event { at_ns: now_ns, tid: self.pid, what: What::Facts { facts } });
     }
 
     /// Looks at what changes rarely, when the timeline has come to another instant.
@@ -150,7 +171,6 @@ impl Followed {
 
     /// A cold JVM has its verdict: nothing more is watched but the end.
     pub fn observed(&mut self, now_ns: u64) {
-        self.sample(now_ns);
         self.builder.finish(now_ns);
         self.look(now_ns);
         self.view.close();
@@ -162,7 +182,6 @@ impl Followed {
     /// Ends the timeline: all of it that no update took away, and the last update.
     pub fn finish(&mut self, now_ns: u64) -> (v1::Timeline, Option<v1::Timeline>) {
         self.settle_counts();
-        self.sample(now_ns);
         self.builder.finish(now_ns);
         let whole = self.builder.snapshot();
         (whole, self.builder.update(now_ns, true))
@@ -175,6 +194,10 @@ impl Followed {
 
     pub fn is_cold(&self) -> bool {
         self.state == State::Cold
+    }
+
+    pub fn is_observed(&self) -> bool {
+        self.state == State::Observed
     }
 
     pub fn is_busy(&self) -> bool {

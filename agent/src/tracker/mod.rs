@@ -18,9 +18,13 @@ pub use self::late::Late;
 use self::{followed::Followed, threads::add_thread, view::View};
 use crate::{
     clock::{TimeAnchor, boot_ns},
-    events::raw::{self, Record},
+    events::{
+        raw::{self, Record},
+        work,
+    },
     identity::{self, Node, Proc},
-    probes::{Counters, Maps, ProbeError, Probes, Usage},
+    jvm,
+    probes::{Attached, Counters, Maps, ProbeError, Probes, Usage},
 };
 
 /// A process that has exited is kept so long for the last records of its threads.
@@ -187,6 +191,7 @@ impl Tracker {
         let builder = Builder::new(start.clone(), self.config.settings.clone());
         let view = View::of(&self.config.proc, pid);
         let mut followed = Followed::new(pid, exec_ns, builder, self.recorder(&start), view);
+        self.probe(&mut followed, &start.jvm.libjvm);
         for task in self.config.proc.tasks(pid) {
             // What the first thread used before exec is not the JVM's.
             let used = if task.tid == pid { exec_cpu_ns } else { 0 };
@@ -224,6 +229,20 @@ impl Tracker {
         }
     }
 
+    /// Counts from now on what a JVM does as it happens, and what it reads its classes from.
+    fn probe(&mut self, followed: &mut Followed, libjvm: &str) {
+        let pid = followed.pid;
+        let attached = match jvm::libjvm(&self.config.proc, pid, libjvm) {
+            Ok(file) => self.probes.attach_jvm(&file),
+            Err(error) => Attached::not(format!("{libjvm}: {error}")),
+        };
+        followed.probed(boot_ns(), &attached);
+        for (fd, role) in self.config.proc.class_files(pid) {
+            // A full map leaves the file unknown, as if nobody read it.
+            let _ = self.maps.add_socket(pid, fd, role);
+        }
+    }
+
     fn recorder(&mut self, start: &Start) -> Option<followed::Recorder> {
         let path = self.config.record.as_ref()?;
         self.recordings += 1;
@@ -237,8 +256,21 @@ impl Tracker {
     /// Looks at the counters of JVMs that are cold. To be done some 100 times a second: it takes a microsecond.
     pub fn sample(&mut self) {
         let now = boot_ns();
-        for followed in self.followed.values_mut().filter(|followed| followed.is_cold()) {
-            followed.sample(now);
+        let maps = &self.maps;
+        for (&pid, followed) in self.followed.iter_mut().filter(|(_, followed)| followed.is_cold()) {
+            followed.sample(now, || maps.work(pid).as_ref().map(work::of));
+        }
+    }
+
+    /// Takes what a JVM did by now, as far as it is known.
+    fn take_work(&mut self, pid: u32) {
+        let (now, maps) = (boot_ns(), &self.maps);
+        let counted = || maps.work(pid).as_ref().map(work::of);
+        if let Some(followed) = self.followed.get_mut(&pid).filter(|followed| !followed.is_observed()) {
+            if let Some(counted) = counted() {
+                followed.worked(now, counted);
+            }
+            followed.sample(now, counted);
         }
     }
 
@@ -278,6 +310,7 @@ impl Tracker {
             .collect();
         for pid in decided {
             self.sweep(pid);
+            self.take_work(pid);
             if let Err(error) = self.maps.unfollow(pid) {
                 tracing::warn!(pid, %error, "cannot be left alone");
             }
@@ -303,6 +336,7 @@ impl Tracker {
     }
 
     fn finish(&mut self, pid: u32) -> Option<Finished> {
+        self.take_work(pid);
         let followed = self.followed.remove(&pid)?;
         self.maps.forget(pid, followed.exec_ns);
         self.maps.remove_sockets(pid);

@@ -1,6 +1,6 @@
 //! What a followed JVM shows of itself, looked at when it is worth it.
 
-use timeline::{Fact, Memory, Sample};
+use timeline::{Counted, Fact, Memory, Sample};
 
 use crate::{
     identity::Proc,
@@ -22,12 +22,16 @@ impl View {
         Self { proc: proc.clone(), pid, jvm: Some(Jvm::open(proc, pid)), last: None, instants: 0 }
     }
 
-    /// The JVM's counters, when they have changed.
-    pub fn sample(&mut self) -> Option<Sample> {
-        let sample = self.jvm.as_mut()?.sample().ok()?;
+    /// The JVM's counters, when they have changed, and what probes have counted at the same instant, as `work` tells,
+    /// unless it went on meanwhile.
+    pub fn sample(&mut self, work: impl Fn() -> Option<Counted>) -> Option<(Sample, Option<Counted>)> {
+        let jvm = self.jvm.as_mut()?;
+        let before = work();
+        let sample = jvm.sample().ok()?;
         let news = self.last.as_ref() != Some(&sample);
         self.last = Some(sample);
-        news.then_some(sample)
+        let same = news.then(|| before.filter(|before| work().as_ref() == Some(before)));
+        same.map(|counted| (sample, counted))
     }
 
     /// Facts and memory, when the timeline has come to more instants than at the last look.
