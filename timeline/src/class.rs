@@ -1,9 +1,10 @@
-//! Thread classes, decided by the kernel's 15-byte thread name through one table of data.
+//! Thread classes, decided by a thread's name through one table of data: its own, where that is known, else the 15 bytes of it
+//! that the kernel keeps.
 
 use serde::{Deserialize, Serialize};
 
 /// Class of a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadClass {
     /// The launcher's first thread and the one that runs `main`.
@@ -25,6 +26,7 @@ pub enum ThreadClass {
     /// Belongs to a connection pool.
     Pool,
     /// Anything else.
+    #[default]
     Other,
 }
 
@@ -68,57 +70,71 @@ enum Verdict {
     Server,
 }
 
-/// The first prefix that fits decides. Names as seen of JDK 17 and 25 and of the servers' current releases.
-const TABLE: &[(&str, Verdict)] = {
-    use ThreadClass::{Gc, JitC1, JitC2, Other, Poller, Pool, Vm, Worker};
+/// How a name begins, and what follows somewhere: the first row that fits decides. The parts in the middle are of whole
+/// names; a name that the kernel cut passes them by. Names as seen of JDK 17 and 25 and of the servers' current releases.
+const TABLE: &[(&str, &str, Verdict)] = {
+    use ThreadClass::{Acceptor, Gc, JitC1, JitC2, Other, Poller, Pool, Vm, Worker};
     use Verdict::{Class, Server};
     &[
-        ("C1 Com", Class(JitC1)),
-        ("C2 Com", Class(JitC2)),
-        ("GC Thread#", Class(Gc)),
-        ("GC task thread", Class(Gc)),
-        ("G1 ", Class(Gc)),
-        ("ZDirector", Class(Gc)),
-        ("ZDriver", Class(Gc)),
-        ("ZStat", Class(Gc)),
-        ("ZUn", Class(Gc)),
-        ("ZWorker", Class(Gc)),
-        ("RuntimeWorker#", Class(Gc)),
-        ("Shenandoah", Class(Gc)),
-        ("VM Thread", Class(Vm)),
-        ("VM Periodic", Class(Vm)),
-        ("Reference Handl", Class(Vm)),
-        ("Finalizer", Class(Vm)),
-        ("Signal Dispatch", Class(Vm)),
-        ("Service Thread", Class(Vm)),
-        ("Monitor Deflati", Class(Vm)),
-        ("Notification Th", Class(Vm)),
-        ("Common-Cleaner", Class(Vm)),
-        ("Attach Listener", Class(Vm)),
-        ("Sweeper thread", Class(Vm)),
-        ("ArchiveWorkerTh", Class(Vm)),
-        ("JFR ", Class(Vm)),
-        ("HikariPool-", Class(Pool)),
-        ("http-nio", Server),
-        ("https-jsse-nio", Server),
-        ("https-openssl-n", Server),
-        ("http-apr", Server),
-        ("tomcat-handler", Class(Worker)),
-        ("qtp", Server),
-        ("XNIO-1 I/O", Class(Poller)),
-        ("XNIO-", Class(Worker)),
-        ("reactor-http", Server),
-        ("nioEventLoop", Server),
-        ("epollEventLoop", Server),
-        ("multiThreadIoEv", Server),
-        ("HTTP-Dispatcher", Class(Poller)),
-        ("MasterPoller", Class(Poller)),
-        ("Read-Poller", Class(Poller)),
-        ("Write-Poller", Class(Poller)),
-        ("ForkJoinPool", Class(Worker)),
-        ("grpc-default", Class(Worker)),
-        ("HttpClient-", Class(Other)),
-        ("pool-", Class(Worker)),
+        ("C1 Com", "", Class(JitC1)),
+        ("C2 Com", "", Class(JitC2)),
+        ("GC Thread#", "", Class(Gc)),
+        ("GC task thread", "", Class(Gc)),
+        ("G1 ", "", Class(Gc)),
+        ("ZDirector", "", Class(Gc)),
+        ("ZDriver", "", Class(Gc)),
+        ("ZStat", "", Class(Gc)),
+        ("ZUn", "", Class(Gc)),
+        ("ZWorker", "", Class(Gc)),
+        ("RuntimeWorker#", "", Class(Gc)),
+        ("Shenandoah", "", Class(Gc)),
+        ("VM Thread", "", Class(Vm)),
+        ("VM Periodic", "", Class(Vm)),
+        ("Reference Handl", "", Class(Vm)),
+        ("Finalizer", "", Class(Vm)),
+        ("Signal Dispatch", "", Class(Vm)),
+        ("Service Thread", "", Class(Vm)),
+        ("Monitor Deflati", "", Class(Vm)),
+        ("Notification Th", "", Class(Vm)),
+        ("Common-Cleaner", "", Class(Vm)),
+        ("Attach Listener", "", Class(Vm)),
+        ("Sweeper thread", "", Class(Vm)),
+        ("ArchiveWorkerTh", "", Class(Vm)),
+        ("JFR ", "", Class(Vm)),
+        ("HikariPool-", "", Class(Pool)),
+        ("", "connection adder", Class(Pool)),
+        ("", "connection-adder", Class(Pool)),
+        ("", "connection closer", Class(Pool)),
+        ("", "connection-closer", Class(Pool)),
+        ("", "-Acceptor", Class(Acceptor)),
+        ("http", "Poller", Class(Poller)),
+        ("http", "-exec-", Class(Worker)),
+        ("http-nio", "", Server),
+        ("https-jsse-nio", "", Server),
+        ("https-openssl-n", "", Server),
+        ("http-apr", "", Server),
+        ("tomcat-handler", "", Class(Worker)),
+        ("qtp", "-acceptor-", Class(Acceptor)),
+        ("qtp", "-selector-", Class(Poller)),
+        ("qtp", "", Server),
+        ("XNIO-", " I/O", Class(Poller)),
+        ("XNIO-", " Accept", Class(Acceptor)),
+        ("XNIO-", "", Class(Worker)),
+        ("reactor-http", "", Server),
+        ("nioEventLoop", "", Server),
+        ("epollEventLoop", "", Server),
+        ("multiThreadIoEv", "", Server),
+        ("vert.x-acceptor", "", Class(Acceptor)),
+        ("vert.x-eventloo", "", Server),
+        ("vert.x-worker", "", Class(Worker)),
+        ("HTTP-Dispatcher", "", Class(Poller)),
+        ("MasterPoller", "", Class(Poller)),
+        ("Read-Poller", "", Class(Poller)),
+        ("Write-Poller", "", Class(Poller)),
+        ("ForkJoinPool", "", Class(Worker)),
+        ("grpc-default", "", Class(Worker)),
+        ("HttpClient-", "", Class(Other)),
+        ("pool-", "", Class(Worker)),
     ]
 };
 
@@ -139,9 +155,11 @@ impl ThreadClasses {
         if let Some((_, class)) = self.extra.iter().find(|(prefix, _)| name.starts_with(prefix.as_str())) {
             return (*class, false);
         }
-        match TABLE.iter().find(|(prefix, _)| name.starts_with(prefix)) {
-            Some((_, Verdict::Class(class))) => (*class, false),
-            Some((_, Verdict::Server)) => server_thread(name),
+        let fits =
+            |begin: &str, middle: &str| name.strip_prefix(begin).is_some_and(|rest| rest.contains(middle));
+        match TABLE.iter().find(|(begin, middle, _)| fits(begin, middle)) {
+            Some((.., Verdict::Class(class))) => (*class, false),
+            Some((.., Verdict::Server)) => server_thread(name),
             None if name == launcher => (ThreadClass::Main, false),
             None => (ThreadClass::Other, false),
         }
@@ -164,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_seen_in_the_kernel() {
+    fn names_as_the_kernel_keeps_them() {
         let classes = ThreadClasses::with(vec![("acme-io".into(), ThreadClass::Poller)]);
         for (name, expect) in [
             ("java", (ThreadClass::Main, false)),
@@ -182,6 +200,43 @@ mod tests {
             ("HikariPool-1:co", (ThreadClass::Pool, false)),
             ("acme-io-3", (ThreadClass::Poller, false)),
             ("RMI TCP Connect", (ThreadClass::Other, false)),
+            ("", (ThreadClass::Other, false)),
+            ("XNIO-1 I/O-2", (ThreadClass::Poller, false)),
+            ("XNIO-1 task-1", (ThreadClass::Worker, false)),
+            ("qtp1234567890-2", (ThreadClass::Worker, true)),
+            ("reactor-http-ep", (ThreadClass::Worker, true)),
+        ] {
+            assert_eq!(classes.of(name, "java"), expect, "{name}");
+        }
+    }
+
+    #[test]
+    fn whole_names_say_what_cut_ones_hide() {
+        let classes = ThreadClasses::with(vec![("http-nio-9090-exec".into(), ThreadClass::Other)]);
+        for (name, expect) in [
+            ("C1 CompilerThread0", (ThreadClass::JitC1, false)),
+            ("Notification Thread", (ThreadClass::Vm, false)),
+            ("http-nio-18117-exec-1", (ThreadClass::Worker, false)),
+            ("http-nio-8080-Acceptor", (ThreadClass::Acceptor, false)),
+            ("http-nio-8080-Acceptor-0", (ThreadClass::Acceptor, false)),
+            ("http-nio-18117-Poller", (ThreadClass::Poller, false)),
+            ("http-nio-8080-ClientPoller-0", (ThreadClass::Poller, false)),
+            ("http-nio-127.0.0.1-18117-exec-10", (ThreadClass::Worker, false)),
+            ("https-jsse-nio-8443-Poller", (ThreadClass::Poller, false)),
+            ("https-openssl-nio-8443-exec-3", (ThreadClass::Worker, false)),
+            ("http-nio-9090-exec-3", (ThreadClass::Other, false)),
+            ("qtp1930240356-28-acceptor-0@5f2108b5-ServerConnector@1d29cf23", (ThreadClass::Acceptor, false)),
+            ("qtp1930240356-30-selector-ServerConnectorManager@7c/0", (ThreadClass::Poller, false)),
+            ("qtp1930240356-31", (ThreadClass::Worker, true)),
+            ("XNIO-2 Accept", (ThreadClass::Acceptor, false)),
+            ("vert.x-acceptor-thread-0", (ThreadClass::Acceptor, false)),
+            ("vert.x-worker-thread-7", (ThreadClass::Worker, false)),
+            ("vert.x-eventloop-thread-1", (ThreadClass::Worker, true)),
+            ("reactor-http-epoll-2", (ThreadClass::Worker, true)),
+            ("nioEventLoopGroup-3-1", (ThreadClass::Worker, true)),
+            ("orders:connection-adder", (ThreadClass::Pool, false)),
+            ("orders connection closer", (ThreadClass::Pool, false)),
+            ("HikariPool-1:housekeeper", (ThreadClass::Pool, false)),
         ] {
             assert_eq!(classes.of(name, "java"), expect, "{name}");
         }

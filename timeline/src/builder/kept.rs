@@ -33,7 +33,7 @@ impl Builder {
             let pending = self.pending.iter().map(|pending| pending.ended.ready_ns()).min();
             let needed = [pending, self.inbound.oldest_ns()].into_iter().flatten().min();
             for tid in self.accounts.prune(now_ns, needed) {
-                self.threads.remove(&tid);
+                self.threads.forget(tid);
             }
             self.outbound.prune(needed.unwrap_or(now_ns));
         }
@@ -64,8 +64,8 @@ impl Builder {
 
     fn overlap(&self, from_ns: u64, to_ns: u64) -> v1::Overlap {
         let cpu_ns = |class| {
-            let threads = self.threads.iter().filter(|(_, thread)| thread.class == class);
-            Some(threads.map(|(&tid, _)| self.accounts.cpu_ns(tid, from_ns, to_ns)).sum())
+            let threads = self.threads.of_class(class);
+            Some(threads.map(|tid| self.accounts.cpu_ns(tid, from_ns, to_ns)).sum())
         };
         let work = self.work.between(self.since_exec(from_ns), self.since_exec(to_ns)).unwrap_or_default();
         v1::Overlap {

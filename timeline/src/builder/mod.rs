@@ -2,19 +2,22 @@
 //!
 //! Pure and total: no clock, no I/O, and no input makes it fail. What is missing becomes a gap.
 
+mod creation;
 mod jvm;
 mod kept;
 mod resume;
+mod threads;
 mod update;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use proto::v1;
 
-use self::{kept::Pending, update::Sent};
+use self::{creation::Creation, kept::Pending, threads::Threads, update::Sent};
 use crate::{
     accounts::Accounts,
     class::{ThreadClass, ThreadClasses},
+    counted::Source,
     cpu::Cpu,
     event::{Event, Start, What},
     inbound::{Client, Ended, Inbound, Outcome, Read, Touch},
@@ -28,10 +31,8 @@ use crate::{
 
 /// Gaps that are kept; the last one says that there were more.
 const GAPS_MAX: usize = 50;
-
-/// Threads that HotSpot starts when all its others run, before the application's main (seen on JDK 17 and 25; since
-/// 14, Threads::create_vm in runtime/threads.cpp).
-const LAST_VM_THREADS: &[&str] = &["Notification Th", "Common-Cleaner"];
+/// Evidence of a virtual machine that said so itself: HotSpot's static probe at the end of Threads::create_vm.
+const VM_INITIALIZED: &str = "vm__init__end";
 
 /// What was made, delivered and lost of a process, for its completeness.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,14 +45,6 @@ pub struct Counts {
     pub dropped: u64,
     /// Runs that the kernel skipped.
     pub misses: u64,
-}
-
-#[derive(Debug)]
-struct Thread {
-    name: String,
-    class: ThreadClass,
-    /// Its syscalls may tell better what it is than its name.
-    by_role: bool,
 }
 
 /// What a site sets.
@@ -69,8 +62,7 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Builder {
     start: Start,
-    classes: ThreadClasses,
-    threads: HashMap<u32, Thread>,
+    threads: Threads,
     milestones: Milestones,
     inbound: Inbound,
     outbound: Outbound,
@@ -86,8 +78,7 @@ pub struct Builder {
     /// What is a gap once.
     noted: HashSet<&'static str>,
     counts: Counts,
-    /// The latest of the VM's own threads, until the VM counts as created.
-    vm_thread: Option<(u64, String)>,
+    creation: Creation,
     steady: Option<v1::Steady>,
     exit: Option<v1::Exit>,
     sent: Sent,
@@ -105,8 +96,7 @@ impl Builder {
             requests: Requests::new(start.late, settings.probe_paths),
             inbound: Inbound::new(start.own_network),
             milestones,
-            classes: settings.classes,
-            threads: HashMap::new(),
+            threads: Threads::new(settings.classes, &start.jvm.executable),
             outbound: Outbound::default(),
             pending: Vec::new(),
             accounts: Accounts::default(),
@@ -117,7 +107,7 @@ impl Builder {
             gaps: Vec::new(),
             noted: HashSet::new(),
             counts: Counts::default(),
-            vm_thread: None,
+            creation: Creation::default(),
             steady: None,
             exit: None,
             sent: Sent::default(),
@@ -154,19 +144,18 @@ impl Builder {
         let Event { at_ns, tid, ref what } = *event;
         match what {
             What::ThreadNamed { name } => {
-                self.named(tid, name);
-                let of_vm =
-                    matches!(self.class(tid), ThreadClass::JitC1 | ThreadClass::JitC2 | ThreadClass::Vm);
-                if of_vm && self.milestones.at(v1::MilestoneKind::JvmCreated).is_none() {
-                    self.vm_thread = Some((at_ns, name.clone()));
-                    if LAST_VM_THREADS.iter().any(|last| name.starts_with(last)) {
-                        self.jvm_created();
-                    }
+                self.threads.named(tid, name);
+                if self.milestones.at(v1::MilestoneKind::JvmCreated).is_none() {
+                    self.creation.named(at_ns, self.threads.name(tid), self.threads.class(tid));
                 }
             }
-            What::ThreadFound { name } => self.named(tid, name),
+            What::ThreadFound { name } => self.threads.named(tid, name),
+            What::ThreadStarted { name } => self.threads.started(tid, name),
+            What::VmInitialized => {
+                self.milestones.reach(v1::MilestoneKind::JvmCreated, at_ns, VM_INITIALIZED.to_owned());
+            }
             What::ThreadAccount { account, leaving } => {
-                let compiles = matches!(self.class(tid), ThreadClass::JitC1 | ThreadClass::JitC2);
+                let compiles = matches!(self.threads.class(tid), ThreadClass::JitC1 | ThreadClass::JitC2);
                 for mut span in self.accounts.told(tid, at_ns, account, *leaving) {
                     span.start_ns = self.since_exec(span.start_ns);
                     span.end_ns = self.since_exec(span.end_ns);
@@ -177,12 +166,11 @@ impl Builder {
                 }
             }
             &What::Listening { address } => {
-                self.jvm_created();
                 self.outbound.listens_on(address.port());
-                self.milestones.reach(v1::MilestoneKind::PortListen, at_ns, listening(address));
+                self.reach(v1::MilestoneKind::PortListen, at_ns, listening(address));
             }
             &What::Connecting { socket, peer } => {
-                let (name, class) = self.thread(tid);
+                let (name, class) = (self.threads.name(tid).to_owned(), self.threads.class(tid));
                 let for_request = self.inbound.ordinal_of(tid);
                 let request = self.inbound.working(tid);
                 let connector = Connector { tid, name, class, for_request, request };
@@ -219,7 +207,7 @@ impl Builder {
             }
             &What::Ready { fd } => {
                 if self.inbound.ready(fd, Touch::of(event)) {
-                    self.role(tid, ThreadClass::Poller);
+                    self.threads.does(tid, ThreadClass::Poller);
                 }
             }
             What::Received { fd, arrived_ns, openings, continues, undecided, .. } => {
@@ -246,58 +234,35 @@ impl Builder {
             What::Sampled { sample, counted } => {
                 self.work.sampled(self.since_exec(at_ns), sample, counted.as_deref());
             }
-            &What::Probed { probed } => self.work.probed(self.since_exec(at_ns), probed),
+            &What::Probed { probed } => {
+                self.creation.says(probed.vm_init != Source::None);
+                self.work.probed(self.since_exec(at_ns), probed);
+            }
             What::Counted { counted } => self.work.counted(self.since_exec(at_ns), counted),
             What::Facts { facts } => self.shows(facts),
             What::Memory { memory } => self.remember(at_ns, *memory),
-            What::ClassLoaded { .. }
-            | What::Compiled { .. }
-            | What::VmInitialized
-            | What::ThreadStarted { .. } => {}
+            What::ClassLoaded { .. } | What::Compiled { .. } => {}
             What::IoUring => self.note(at_ns, "not followed: what the process does through io_uring"),
             &What::Exited { status } => self.exited(at_ns, status),
             What::Missed { length_ns, reason } => self.missed(at_ns, *length_ns, reason.clone()),
         }
     }
 
-    /// The VM was created, if its own last thread was not seen to be, when the latest of them was.
+    /// The VM was created, if it did not say so, when the latest of its threads got its name.
     fn jvm_created(&mut self) {
-        if let Some((at_ns, name)) = self.vm_thread.take() {
+        if let Some((at_ns, name)) = self.creation.take() {
             self.milestones.reach(v1::MilestoneKind::JvmCreated, at_ns, format!("thread {name:?}"));
         }
     }
 
-    fn named(&mut self, tid: u32, name: &str) {
-        let (class, by_role) = self.classes.of(name, self.launcher());
-        self.threads.insert(tid, Thread { name: name.to_owned(), class, by_role });
-    }
-
-    fn launcher(&self) -> &str {
-        let name = self.start.jvm.executable.rsplit('/').next().unwrap_or_default();
-        // As the kernel cuts it.
-        name.get(..15).unwrap_or(name)
-    }
-
-    fn class(&self, tid: u32) -> ThreadClass {
-        self.threads.get(&tid).map_or(ThreadClass::Other, |thread| thread.class)
-    }
-
-    fn thread(&self, tid: u32) -> (String, ThreadClass) {
-        let thread = self.threads.get(&tid);
-        thread.map_or((String::new(), ThreadClass::Other), |thread| (thread.name.clone(), thread.class))
-    }
-
-    /// A thread did what only a thread of this class does.
-    fn role(&mut self, tid: u32, class: ThreadClass) {
-        if let Some(thread) = self.threads.get_mut(&tid)
-            && thread.by_role
-        {
-            thread.class = class;
-        }
+    /// Notes an instant of what can only be after the VM was created.
+    fn reach(&mut self, kind: v1::MilestoneKind, at_ns: u64, evidence: String) {
+        self.jvm_created();
+        self.milestones.reach(kind, at_ns, evidence);
     }
 
     fn accepted(&mut self, fd: i32, tid: u32, peer: Option<std::net::SocketAddr>, unix: bool, at_ns: u64) {
-        self.role(tid, ThreadClass::Acceptor);
+        self.threads.does(tid, ThreadClass::Acceptor);
         let itself = peer.is_some_and(|peer| self.outbound.is_own(peer));
         let client = Client { peer, itself, unix };
         let outcome = self.inbound.accepted(fd, client, Touch { tid, at_ns }, &mut self.requests);
@@ -306,7 +271,7 @@ impl Builder {
             self.note(at_ns, "not followed: connections of Unix sockets");
         }
         let evidence = peer.map_or_else(String::new, |peer| format!("from {}", peer.ip().to_canonical()));
-        self.milestones.reach(v1::MilestoneKind::FirstAccept, at_ns, evidence);
+        self.reach(v1::MilestoneKind::FirstAccept, at_ns, evidence);
     }
 
     fn is_before_ready(&self) -> bool {
@@ -335,21 +300,22 @@ impl Builder {
 
     fn pool_connect(&mut self, pool: Option<PoolConnect>) {
         if let Some(PoolConnect { at_ns, evidence }) = pool {
-            self.milestones.reach(v1::MilestoneKind::PoolConnect, at_ns, evidence);
+            self.reach(v1::MilestoneKind::PoolConnect, at_ns, evidence);
         }
     }
 
     fn begun(&mut self, (admitted, ready_ns): (Admitted, u64)) {
         if admitted.ordinal == Some(1) {
+            self.jvm_created();
             self.milestones.first_request(ready_ns, self.requests.line(&admitted));
             self.detector.first_request(self.since_exec(ready_ns));
         }
     }
 
     fn ended(&mut self, ended: Ended) {
-        let (thread, _) = self.thread(ended.read().tid);
         let exec_ns = self.start.exec_ns;
-        let request = self.requests.end(&ended, &thread, |at_ns| at_ns.saturating_sub(exec_ns));
+        let thread = self.threads.name(ended.read().tid);
+        let request = self.requests.end(&ended, thread, |at_ns| at_ns.saturating_sub(exec_ns));
         self.milestones.request_ended(&request, ended.end_ns, ended.serving);
         let end_ns = self.since_exec(ended.end_ns);
         self.cpu.request(end_ns, request.latency_ns, &self.milestones.phases());
@@ -365,6 +331,7 @@ impl Builder {
         // wait(2): the low seven bits are the signal, the next byte the code.
         let signal = status.map(|status| status & 0x7f).filter(|signal| *signal != 0);
         let code = status.filter(|_| signal.is_none()).map(|status| (status >> 8) & 0xff);
+        self.jvm_created();
         let since_exec_ns = self.since_exec(at_ns);
         self.exit = Some(v1::Exit { since_exec_ns, code, signal });
         if self.steady.is_none() {
@@ -401,6 +368,9 @@ impl Builder {
             self.ended(ended);
         }
         self.keep_settled(Some(now_ns));
+        if self.creation.is_due(now_ns) {
+            self.jvm_created();
+        }
         let now = self.since_exec(now_ns);
         self.settle(Some(now));
         if self.steady.is_some() {
@@ -420,9 +390,8 @@ impl Builder {
 
     fn settle(&mut self, now: Option<u64>) {
         let threads = &self.threads;
-        let class = |tid: u32| threads.get(&tid).map_or(ThreadClass::Other, |thread| thread.class);
         let phases = self.milestones.phases();
-        self.cpu.settle(now, &phases, class);
+        self.cpu.settle(now, &phases, |tid| threads.class(tid));
         self.work.settle(now, &phases);
     }
 

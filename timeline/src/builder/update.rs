@@ -118,7 +118,8 @@ impl Builder {
     }
 
     fn phases(&self) -> Vec<v1::Phase> {
-        let mut phases = self.cpu.phases(&self.milestones.phases(), self.accounted(), |tid| self.class(tid));
+        let mut phases =
+            self.cpu.phases(&self.milestones.phases(), self.accounted(), |tid| self.threads.class(tid));
         for phase in &mut phases {
             phase.jvm = self.work.of_phase(phase.kind);
         }
