@@ -16,7 +16,7 @@ const POINTS_MAX: usize = 1024;
 /// Times off a CPU that are kept of a thread.
 const OFFS_MAX: usize = 128;
 /// Accounts are kept so long, whether a request is open or not: who will have read one is known only when it does.
-const KEPT_NS: u64 = 3_000_000_000;
+pub(crate) const KEPT_NS: u64 = 3_000_000_000;
 
 /// How a span of a thread's time was spent; the parts add up to the span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -12,6 +12,7 @@ mod event;
 mod inbound;
 mod ledger;
 mod milestones;
+mod names;
 mod outbound;
 mod package;
 pub mod recording;

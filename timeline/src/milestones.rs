@@ -6,7 +6,7 @@ use crate::{cpu::PhaseSpan, wire::route::is_health_check};
 
 /// Memory that is read so long after an instant is told as of then: an answer is known to be over when another begins,
 /// its connection is closed, or nothing was written for a second.
-const MOMENT_NS: u64 = 1_200_000_000;
+pub(crate) const MOMENT_NS: u64 = 1_200_000_000;
 
 /// The instants of one process.
 #[derive(Debug)]
@@ -68,6 +68,11 @@ impl Milestones {
     /// Nothing is observed after this instant.
     pub fn observed_until(&mut self, at_ns: u64) {
         self.until_ns.get_or_insert(at_ns.saturating_sub(self.exec_ns));
+    }
+
+    /// End of the observation, since exec.
+    pub fn until_ns(&self) -> Option<u64> {
+        self.until_ns
     }
 
     /// How much memory the process takes: said of the instants that were reached a moment ago. Returns those.

@@ -4,6 +4,7 @@ use proto::v1;
 
 use super::Builder;
 use crate::{
+    accounts::KEPT_NS,
     class::ThreadClass,
     inbound::Ended,
     ledger::{Ledger, Measured, hops},
@@ -36,6 +37,7 @@ impl Builder {
                 self.threads.forget(tid);
             }
             self.outbound.prune(needed.unwrap_or(now_ns));
+            self.names.prune(now_ns.saturating_sub(KEPT_NS).min(needed.unwrap_or(u64::MAX)));
         }
     }
 
@@ -74,10 +76,10 @@ impl Builder {
             compiles_c1: work.compiles_c1,
             compiles_c2: work.compiles_c2,
             source: source(&work),
+            packages: self.names.between(from_ns, to_ns),
             jit_c1_ns: cpu_ns(ThreadClass::JitC1),
             jit_c2_ns: cpu_ns(ThreadClass::JitC2),
             gc_ns: cpu_ns(ThreadClass::Gc),
-            ..v1::Overlap::default()
         }
     }
 }

@@ -6,6 +6,7 @@ mod creation;
 mod jvm;
 mod kept;
 mod resume;
+mod stages;
 mod threads;
 mod update;
 
@@ -13,7 +14,7 @@ use std::collections::HashSet;
 
 use proto::v1;
 
-use self::{creation::Creation, kept::Pending, threads::Threads, update::Sent};
+use self::{creation::Creation, kept::Pending, stages::Stages, threads::Threads, update::Sent};
 use crate::{
     accounts::Accounts,
     class::{ThreadClass, ThreadClasses},
@@ -22,6 +23,7 @@ use crate::{
     event::{Event, Start, What},
     inbound::{Client, Ended, Inbound, Outcome, Read, Touch},
     milestones::Milestones,
+    names::Names,
     outbound::{Connector, Outbound, PoolConnect, listening},
     requests::{Admitted, Requests},
     steady::{Detector, Limits, Verdict},
@@ -72,6 +74,8 @@ pub struct Builder {
     accounts: Accounts,
     cpu: Cpu,
     work: Work,
+    names: Names,
+    stages: Stages,
     facts: Vec<v1::Fact>,
     detector: Detector,
     gaps: Vec<v1::Gap>,
@@ -102,6 +106,8 @@ impl Builder {
             accounts: Accounts::default(),
             cpu: Cpu::default(),
             work: Work::new(&start),
+            names: Names::default(),
+            stages: Stages::new(start.late),
             facts: Vec::new(),
             detector: Detector::new(settings.limits),
             gaps: Vec::new(),
@@ -151,9 +157,7 @@ impl Builder {
             }
             What::ThreadFound { name } => self.threads.named(tid, name),
             What::ThreadStarted { name } => self.threads.started(tid, name),
-            What::VmInitialized => {
-                self.milestones.reach(v1::MilestoneKind::JvmCreated, at_ns, VM_INITIALIZED.to_owned());
-            }
+            What::VmInitialized => self.vm_initialized(at_ns),
             What::ThreadAccount { account, leaving } => {
                 let compiles = matches!(self.threads.class(tid), ThreadClass::JitC1 | ThreadClass::JitC2);
                 for mut span in self.accounts.told(tid, at_ns, account, *leaving) {
@@ -241,10 +245,19 @@ impl Builder {
             What::Counted { counted } => self.work.counted(self.since_exec(at_ns), counted),
             What::Facts { facts } => self.shows(facts),
             What::Memory { memory } => self.remember(at_ns, *memory),
-            What::ClassLoaded { .. } | What::Compiled { .. } => {}
+            What::ClassLoaded { package } => self.names.loaded(at_ns, package),
+            What::Compiled { compiler, package } => self.names.compiled(at_ns, package, *compiler),
             What::IoUring => self.note(at_ns, "not followed: what the process does through io_uring"),
             &What::Exited { status } => self.exited(at_ns, status),
             What::Missed { length_ns, reason } => self.missed(at_ns, *length_ns, reason.clone()),
+        }
+    }
+
+    /// The VM says that it is done. What was seen of it before goes on in the order in which it was seen.
+    fn vm_initialized(&mut self, at_ns: u64) {
+        let is_exec = |milestone: &v1::Milestone| milestone.kind() == v1::MilestoneKind::ProcessExec;
+        if self.milestones.reached().iter().all(is_exec) {
+            self.milestones.reach(v1::MilestoneKind::JvmCreated, at_ns, VM_INITIALIZED.to_owned());
         }
     }
 
@@ -322,6 +335,11 @@ impl Builder {
         if ended.admitted.class == v1::RequestClass::User {
             self.detector.request(request.latency_ns);
         }
+        if let Some(ordinal) = ended.admitted.ordinal
+            && self.milestones.until_ns().is_none_or(|until_ns| end_ns <= until_ns)
+        {
+            self.stages.ended(ordinal, end_ns);
+        }
         if Requests::is_kept(&ended.admitted) {
             self.pending.push(Pending { request, ended });
         }
@@ -393,6 +411,7 @@ impl Builder {
         let phases = self.milestones.phases();
         self.cpu.settle(now, &phases, |tid| threads.class(tid));
         self.work.settle(now, &phases);
+        self.stages.settle(now, &self.milestones, &mut self.work);
     }
 
     /// Nothing more will come: ends what is open and books everything.

@@ -26,6 +26,7 @@ impl Builder {
         builder.facts.clone_from(&known.facts);
         if !still_late {
             builder.requests.resume(known);
+            builder.stages.resume(known);
         }
         builder.outbound.resume(known);
         if let Some(at_ns) = builder.milestones.at(v1::MilestoneKind::FirstRequest) {

@@ -16,6 +16,7 @@ pub(super) struct Sent {
     requests: usize,
     gaps: usize,
     phases: Vec<v1::Phase>,
+    stages: Vec<v1::Stage>,
     completeness: Option<v1::Completeness>,
     pub(super) steady: bool,
     exit: bool,
@@ -28,6 +29,7 @@ impl Builder {
         self.sent.milestones = self.milestones.reached().len();
         self.sent.requests = self.requests.kept().len();
         self.sent.facts = self.facts.len();
+        self.sent.stages = self.stages.told().to_vec();
         (self.sent.steady, self.sent.exit) = (self.steady.is_some(), self.exit.is_some());
     }
 
@@ -57,6 +59,9 @@ impl Builder {
         let phases = self.phases();
         update.phases = phases.iter().filter(|phase| !self.sent.phases.contains(phase)).cloned().collect();
         self.sent.phases = phases;
+        let stages = self.stages.told();
+        update.stages = stages.iter().filter(|stage| !self.sent.stages.contains(stage)).cloned().collect();
+        self.sent.stages = stages.to_vec();
         let counts = self.requests.counts();
         if counts != self.sent.counts {
             self.sent.counts = counts;
@@ -93,7 +98,8 @@ impl Builder {
             || !update.inbound.is_empty()
             || !update.facts.is_empty()
             || !update.intervals.is_empty()
-            || !update.phases.is_empty();
+            || !update.phases.is_empty()
+            || !update.stages.is_empty();
         changed.then_some(update)
     }
 
@@ -168,6 +174,7 @@ impl Builder {
         timeline.milestones = self.milestones.reached().to_vec();
         timeline.milestones.sort_by_key(|milestone| milestone.since_exec_ns);
         timeline.phases = self.phases();
+        timeline.stages = self.stages.told().to_vec();
         timeline.intervals = self.cpu.open_intervals(self.accounted());
         self.work_of_intervals(&mut timeline.intervals);
         timeline.facts.clone_from(&self.facts);

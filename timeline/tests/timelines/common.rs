@@ -2,7 +2,8 @@
 
 use proto::v1;
 use timeline::{
-    Account, Builder, Cause, Counts, Event, Offs, Service, Settings, Start, StartJvm, What,
+    Account, Builder, Cause, Compiler, Counted, Counts, Event, Offs, Probed, Sample, Service, Settings,
+    Source, Start, StartJvm, What,
     wire::{Answer, Opening},
 };
 
@@ -199,6 +200,77 @@ pub fn story() -> Vec<Event> {
         events.push(sent(ms + 3, CLIENT_FD, Some(200)));
     }
     events.push(closed(3_600, CLIENT_FD));
+    events
+}
+
+pub fn counted(ms: u64, counted: Counted) -> Event {
+    at(ms, MAIN, What::Counted { counted: Box::new(counted) })
+}
+
+/// So many classes, a tenth of them shared; as many compilations by C1, and a tenth of that by C2.
+pub fn did(classes: u64) -> Counted {
+    Counted {
+        classes,
+        classes_shared: classes / 10,
+        compiles_c1: classes,
+        compiles_c2: classes / 10,
+        compile_c1_ns: classes * 1_000,
+        compile_c2_ns: classes * 500,
+        jar_reads: classes,
+        jar_bytes: classes * 100,
+        ..Counted::default()
+    }
+}
+
+/// Everything is counted by static probes.
+pub const PROBED: Probed = Probed {
+    classes: Source::Usdt,
+    compiles: Source::Usdt,
+    gc: Source::Usdt,
+    safepoints: Source::Usdt,
+    threads: Source::Usdt,
+    vm_init: Source::Usdt,
+};
+
+/// [`story`] of a JVM that is probed. It had loaded 450 classes and compiled 20 methods by then; 9,000 more are loaded by
+/// 950, 500 by the first user's request, 310 in it, and one in each that follows.
+pub fn counted_story() -> Vec<Event> {
+    let sample = |classes: u64| Sample {
+        classes_loaded: Some(450 + classes),
+        compiles: Some(20 + classes + classes / 10),
+        gc_collections: Some(2),
+        safepoints: Some(3),
+        ..Sample::default()
+    };
+    let sampled = |ms, classes, counted: Option<Counted>| {
+        at(ms, 0, What::Sampled { sample: Box::new(sample(classes)), counted: counted.map(Box::new) })
+    };
+    let loaded = |ms, package: &str| at(ms, WORKER, What::ClassLoaded { package: package.to_owned() });
+    let compiled =
+        |ms, compiler, package: &str| at(ms, C2, What::Compiled { compiler, package: package.to_owned() });
+    let mut events = vec![
+        at(32, 0, What::Probed { probed: PROBED }),
+        at(40, MAIN, What::VmInitialized),
+        counted(40, did(10)),
+        sampled(60, 50, Some(did(50))),
+        at(902, WORKER, What::ThreadStarted { name: "http-nio-18117-exec-1".to_owned() }),
+        counted(949, did(9_000)),
+        counted(1_010, did(9_100)),
+        counted(2_005, did(9_400)),
+        // What comes after this is told first.
+        counted(3_005, did(9_520)),
+        counted(3_000, did(9_500)),
+        loaded(3_050, "com.fasterxml.jackson"),
+        loaded(3_060, "com.fasterxml.jackson"),
+        loaded(3_070, "(generated)"),
+        compiled(3_080, Compiler::C1, "(generated)"),
+        compiled(3_300, Compiler::C2, "java.lang"),
+        counted(3_221, did(9_810)),
+    ];
+    events.extend((0..20).map(|n| counted(3_303 + n * 10, did(9_811 + n))));
+    events.extend(story());
+    // What is counted is told before what it may be a boundary of.
+    events.sort_by_key(|event| event.at_ns);
     events
 }
 

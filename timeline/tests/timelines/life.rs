@@ -98,7 +98,7 @@ fn streamed(builder: &mut Builder, events: &[timeline::Event], known: &mut v1::T
 fn what_was_streamed_is_what_was_seen() {
     let mut known = v1::Timeline::default();
     let mut streaming = builder(start());
-    let mut events = story();
+    let mut events = counted_story();
     events.push(at(9_000, 100, What::Exited { status: Some(143 << 8) }));
     streamed(&mut streaming, &events, &mut known);
     let end_ns = events.last().unwrap().at_ns;
@@ -109,6 +109,7 @@ fn what_was_streamed_is_what_was_seen() {
     let mut whole = told(start(), &events);
     proto::fold::normalise(&mut whole);
     assert_eq!(known, whole);
+    assert_eq!(known.stages.len(), 5);
     assert_eq!(known.exit.unwrap().code, Some(143));
     assert_eq!(known.steady.unwrap().verdict(), v1::SteadyVerdict::Exited);
 }

@@ -6,3 +6,4 @@ mod life;
 mod outbound;
 mod replay;
 mod requests;
+mod work;
