@@ -2,8 +2,11 @@
 //! only when a run does.
 
 mod accuracy;
-mod clock;
+mod cost;
+mod launch;
 mod ledger;
+mod ratio;
+mod requests;
 mod sampler;
 mod servers;
 mod table;
@@ -18,13 +21,13 @@ use crate::{jdk, repo};
 use table::Table;
 
 /// Watches `runs` cold starts of the Spring testbed and prints each one's numbers, then their medians. The same as JSON
-/// goes to `target/bench/accuracy.json`, and with `as_json` to stdout in place of the tables.
-pub fn accuracy(runs: u32, as_json: bool) -> Result<()> {
+/// goes to `target/bench/requests.json`, and with `as_json` to stdout in place of the tables.
+pub fn requests(runs: u32, as_json: bool) -> Result<()> {
     let jdk = jdk::choose()?;
     let mut done: Vec<Vec<Table>> = Vec::new();
     for number in 1..=runs {
         say("run", &format!("{number} of {runs}"));
-        let tables = accuracy::run(&format!("bench/accuracy-{number}"), &jdk)
+        let tables = requests::run(&format!("bench/requests-{number}"), &jdk)
             .with_context(|| format!("run {number} of {runs}"))?;
         if !as_json {
             show(&format!("run {number} of {runs}, java {}", jdk.version), &tables);
@@ -37,12 +40,24 @@ pub fn accuracy(runs: u32, as_json: bool) -> Result<()> {
         "runs": done.iter().map(|tables| to_json(tables)).collect::<Vec<_>>(),
         "medians": to_json(&medians),
     });
-    finish("accuracy", &report, as_json)?;
+    finish("requests", &report, as_json)?;
     if !as_json {
         show(&format!("medians of {runs} runs, java {}", jdk.version), &medians);
-        println!("{}", accuracy::NOTES);
+        println!("{}", requests::NOTES);
     }
     Ok(())
+}
+
+/// Starts the Spring testbed `starts` times on each JDK, with and without what tells the same of it from inside, and prints
+/// both. As JSON it goes to `target/bench/accuracy.json`.
+pub fn accuracy(starts: u32, as_json: bool) -> Result<()> {
+    finish("accuracy", &accuracy::run(starts, as_json)?, as_json)
+}
+
+/// Starts the Spring testbed `starts` times each with the agent, with an agent that leaves the JVM alone, and without any.
+/// As JSON it goes to `target/bench/cost.json`.
+pub fn cost(starts: u32, as_json: bool) -> Result<()> {
+    finish("cost", &cost::run(starts, as_json)?, as_json)
 }
 
 /// Starts the Spring testbed `starts` times in each of its configurations and prints where its first requests spent

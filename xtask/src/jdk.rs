@@ -52,6 +52,18 @@ pub fn choose() -> Result<Jdk> {
     )
 }
 
+/// The JDKs of these releases that the machine has, one each, in their order; `JCOLD_JAVA_HOME` overrules with one.
+pub fn of_features(features: &[u32]) -> Result<Vec<Jdk>> {
+    if env::var_os("JCOLD_JAVA_HOME").is_some() {
+        return Ok(vec![choose()?]);
+    }
+    let all = all();
+    let newest = |feature: &u32| {
+        all.iter().filter(|jdk| jdk.feature == *feature).max_by_key(|jdk| jdk.version.clone()).cloned()
+    };
+    Ok(features.iter().filter_map(newest).collect())
+}
+
 fn pick(jdks: Vec<Jdk>) -> Option<Jdk> {
     jdks.into_iter()
         .filter(|jdk| jdk.feature >= OLDEST)

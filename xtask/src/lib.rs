@@ -6,6 +6,7 @@
 
 pub mod bench;
 pub mod build;
+pub mod clock;
 pub mod demo;
 pub mod hello;
 pub mod http;

@@ -55,12 +55,30 @@ enum Task {
 
 #[derive(Debug, Subcommand)]
 enum Bench {
-    /// Cold starts of the testbed: requests and CPU by jcold and by others, and what the agent costs
+    /// What the JVM did, by jcold, by Flight Recorder and by HotSpot's log: classes, compiles, collections, safepoints
     Accuracy {
+        /// How many starts on each JDK: plain, with Flight Recorder, with the log, in turns
+        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+        starts: u32,
+        /// Print nothing on stdout but JSON; it is in target/bench/accuracy.json in any case
+        #[arg(long)]
+        json: bool,
+    },
+    /// What being watched costs a start of the testbed: with probes in its JVM, without them, without an agent
+    Cost {
+        /// How many starts of each
+        #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..))]
+        starts: u32,
+        /// Print nothing on stdout but JSON; it is in target/bench/cost.json in any case
+        #[arg(long)]
+        json: bool,
+    },
+    /// Cold starts of the testbed: requests and CPU by jcold and by others, and the agent's memory and events
+    Requests {
         /// How many cold starts
         #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
         runs: u32,
-        /// Print nothing on stdout but JSON; it is in target/bench/accuracy.json in any case
+        /// Print nothing on stdout but JSON; it is in target/bench/requests.json in any case
         #[arg(long)]
         json: bool,
     },
@@ -121,7 +139,9 @@ fn run(task: Task) -> Result<()> {
             setup::run(Purpose::Demo)?;
             build::run()?;
             match what {
-                Bench::Accuracy { runs, json } => bench::accuracy(runs, json),
+                Bench::Accuracy { starts, json } => bench::accuracy(starts, json),
+                Bench::Cost { starts, json } => bench::cost(starts, json),
+                Bench::Requests { runs, json } => bench::requests(runs, json),
                 Bench::Ledger { starts, json } => bench::ledger(starts, json),
                 Bench::Servers { requests, json } => bench::servers(requests, json),
             }

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -13,7 +13,7 @@ use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getppid};
 
-use crate::{interrupt, wait};
+use crate::{clock, interrupt, wait};
 
 const STOP_BOUND: Duration = Duration::from_secs(20);
 const TAIL_LINES: usize = 30;
@@ -24,8 +24,17 @@ pub struct Process {
     name: &'static str,
     child: Child,
     log: PathBuf,
-    ready: Receiver<String>,
+    said: Receiver<Said>,
     ended: Option<ExitStatus>,
+}
+
+/// A line of a process's output that was awaited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// The line.
+    pub line: String,
+    /// When it was read, boot time, nanoseconds.
+    pub at_boot_ns: u64,
 }
 
 impl Process {
@@ -40,20 +49,35 @@ impl Process {
         log: &Path,
         ready_line: &'static str,
     ) -> Result<Self> {
+        Self::start_with(name, command, log, vec![ready_line], None)
+    }
+
+    /// The same with several lines, awaited one after the other, and with standard output in a file of its own when it
+    /// is data.
+    pub fn start_with(
+        name: &'static str,
+        command: &mut Command,
+        log: &Path,
+        lines: Vec<&'static str>,
+        stdout: Option<File>,
+    ) -> Result<Self> {
         let (output, input) = std::io::pipe().context("make a pipe")?;
         let file = File::create(log).with_context(|| format!("create {}", log.display()))?;
-        command.stdin(Stdio::null()).stdout(input.try_clone().context("share a pipe")?).stderr(input);
-        command.process_group(0);
+        let to_log = || input.try_clone().context("share a pipe");
+        command
+            .stdin(Stdio::null())
+            .stdout(stdout.map_or_else(|| to_log().map(Stdio::from), |file| Ok(file.into()))?);
+        command.stderr(input).process_group(0);
         die_with_parent(command);
         let child = command.spawn().with_context(|| format!("start {name}: {}", line(command)))?;
         // The command holds the pipe's writing ends: while it does, the log has no end.
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        let (found, ready) = sync_channel(1);
+        let (found, said) = sync_channel(lines.len());
         std::thread::Builder::new()
             .name(format!("{name}-log"))
-            .spawn(move || copy(output, &file, ready_line, &found))
+            .spawn(move || copy(output, &file, &lines, &found))
             .context("start a log thread")?;
-        Ok(Self { name, child, log: log.to_path_buf(), ready, ended: None })
+        Ok(Self { name, child, log: log.to_path_buf(), said, ended: None })
     }
 
     /// Its id.
@@ -63,11 +87,16 @@ impl Process {
 
     /// Waits for the line that says that it is ready, and returns it.
     pub fn await_ready(&mut self, bound: Duration) -> Result<String> {
+        Ok(self.await_line(bound)?.line)
+    }
+
+    /// Waits for the next of its lines.
+    pub fn await_line(&mut self, bound: Duration) -> Result<Said> {
         let started = Instant::now();
         loop {
             interrupt::check()?;
-            match self.ready.recv_timeout(Duration::from_millis(100)) {
-                Ok(line) => return Ok(line),
+            match self.said.recv_timeout(Duration::from_millis(100)) {
+                Ok(said) => return Ok(said),
                 Err(RecvTimeoutError::Disconnected) => bail!("{} ended early\n{}", self.name, self.tail()),
                 Err(RecvTimeoutError::Timeout) if started.elapsed() >= bound => {
                     bail!("{} not ready within {:.0} s\n{}", self.name, bound.as_secs_f64(), self.tail())
@@ -146,19 +175,21 @@ pub fn line(command: &Command) -> String {
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// Copies a child's output to its log and sends the first line with `needle`.
-fn copy(output: impl Read, mut log: &File, needle: &str, found: &SyncSender<String>) {
+/// Copies a child's output to its log and sends the first line with each of `needles`, in their order.
+fn copy(output: impl Read, mut log: &File, needles: &[&str], found: &SyncSender<Said>) {
     let mut output = BufReader::new(output);
+    let mut needles = needles.iter().peekable();
     let mut text = Vec::new();
-    let mut sought = true;
     while output.read_until(b'\n', &mut text).is_ok_and(|length| length > 0) {
+        let read_at = clock::boot_ns();
         // A full disk must not stop the child, which it would if nobody read its pipe.
         let _ = log.write_all(&text);
-        if sought {
-            let line = String::from_utf8_lossy(&text);
-            if line.contains(needle) {
-                sought = matches!(found.try_send(line.trim_end().to_owned()), Err(TrySendError::Full(_)));
-            }
+        let line = String::from_utf8_lossy(&text);
+        if needles.next_if(|&&needle| line.contains(needle)).is_some()
+            && let Ok(at_boot_ns) = read_at
+        {
+            // There is room for each, and nobody waits for what is not received.
+            let _ = found.try_send(Said { line: line.trim_end().to_owned(), at_boot_ns });
         }
         text.clear();
     }

@@ -15,8 +15,10 @@ use crate::{repo, wait};
 
 /// The endpoint that a kubelet would ask.
 pub const READINESS: &str = "/actuator/health/readiness";
+/// What Spring logs when the application has started.
+pub const STARTED: &str = "Started TestbedApplication";
 /// The kubelet's default period.
-const PROBE_PERIOD: Duration = Duration::from_secs(1);
+pub const PROBE_PERIOD: Duration = Duration::from_secs(1);
 const READY_BOUND: Duration = Duration::from_secs(90);
 const TRUTH_BOUND: Duration = Duration::from_secs(10);
 
@@ -48,6 +50,19 @@ impl Service {
         if truth.exists() {
             std::fs::remove_file(&truth).with_context(|| truth.display().to_string())?;
         }
+        let mut java = Self::command(options, postgres, stub_port, port, &truth)?;
+        let process = Process::start("service", &mut java, &logs.join("service.log"), STARTED)?;
+        Ok(Self { process, port, truth })
+    }
+
+    /// The command that runs it on a port of loopback, with its ground truth in the file `truth`.
+    pub fn command(
+        options: &Options,
+        postgres: &Postgres,
+        stub_port: u16,
+        port: u16,
+        truth: &Path,
+    ) -> Result<Command> {
         let mut java = Command::new(options.jdk.java());
         java.args(&options.jvm).arg("-jar").arg(repo::spring_jar()?);
         java.arg("--server.address=127.0.0.1").arg(format!("--server.port={port}"));
@@ -55,9 +70,7 @@ impl Service {
             .arg("--spring.datasource.username=jcold");
         java.arg(format!("--testbed.stub-url=http://127.0.0.1:{stub_port}"));
         java.arg(format!("--testbed.truth-csv={}", truth.display())).args(&options.properties);
-        let process =
-            Process::start("service", &mut java, &logs.join("service.log"), "Started TestbedApplication")?;
-        Ok(Self { process, port, truth })
+        Ok(java)
     }
 
     /// Its process id.

@@ -11,8 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::clock;
-use crate::wait;
+use crate::{clock, wait};
 
 const PERIOD: Duration = Duration::from_millis(10);
 /// Every so many periods all threads are asked, and for their names too.
@@ -102,8 +101,17 @@ impl History {
     /// CPU of all threads of a class until an instant of boot time, nanoseconds. A thread belongs to the class of its
     /// last name, as in a timeline.
     pub fn cpu_ns(&self, class: &str, at_boot_ns: u64) -> u64 {
-        let of_class = self.0.values().filter(|thread| class_of(&thread.name) == Some(class));
-        of_class.map(|thread| at(&thread.samples, at_boot_ns)).sum()
+        self.of_class(class).map(|thread| at(&thread.samples, at_boot_ns)).sum()
+    }
+
+    /// The same as it was read last before that instant and first after it.
+    pub fn cpu_range_ns(&self, class: &str, at_boot_ns: u64) -> (u64, u64) {
+        let around = self.of_class(class).map(|thread| around(&thread.samples, at_boot_ns));
+        around.fold((0, 0), |sum, (before, after)| (sum.0 + before, sum.1 + after))
+    }
+
+    fn of_class(&self, class: &str) -> impl Iterator<Item = &Thread> {
+        self.0.values().filter(move |thread| class_of(&thread.name) == Some(class))
     }
 }
 
@@ -138,6 +146,13 @@ fn at(samples: &[(u64, u64)], at_ns: u64) -> u64 {
     from + u64::try_from(part).unwrap_or(0)
 }
 
+/// The values of the last sample before an instant and of the first after it.
+fn around(samples: &[(u64, u64)], at_ns: u64) -> (u64, u64) {
+    let after = samples.partition_point(|&(stamp_ns, _)| stamp_ns <= at_ns);
+    let before = after.checked_sub(1).and_then(|before| samples.get(before)).map_or(0, |&(_, value)| value);
+    (before, samples.get(after).map_or(before, |&(_, value)| value))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,6 +163,7 @@ mod tests {
         let asked = [99, 100, 150, 200, 250, 900].map(|at_ns| at(&samples, at_ns));
         assert_eq!(asked, [0, 10, 20, 30, 30, 30]);
         assert_eq!(at(&[], 5), 0);
+        assert_eq!([99, 150, 900].map(|at_ns| around(&samples, at_ns)), [(0, 10), (10, 30), (30, 30)]);
     }
 
     #[test]

@@ -1,0 +1,259 @@
+//! jcold's number beside another's for the same span of the same process.
+
+use serde_json::{Value, json};
+
+use super::spans::{self, Span};
+use super::start::{Kind, Start};
+use super::truth::{Compiler, Told, Truth, What};
+use crate::timeline::number;
+
+/// CPU of a thread is told when it leaves its CPU, or every 5 ms.
+const ACCOUNT_NS: u64 = 5_000_000;
+/// ThreadCPULoad takes a thread's user time in ticks of the kernel's statistics.
+const TICK_NS: u64 = 10_000_000;
+
+/// Two numbers that should be one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Comparison {
+    /// `stage first`
+    pub span: String,
+    /// `classes_loaded`
+    pub number: &'static str,
+    /// Who else told it.
+    pub by: &'static str,
+    /// Where jcold has it from.
+    pub source: String,
+    /// What jcold told, when it did.
+    pub jcold: Option<u64>,
+    /// What the other told.
+    pub theirs: u64,
+    /// How much more HotSpot counts than the other tells, and why is known.
+    pub explained: u64,
+    /// By how much the numbers may differ: the bound, and what the span's edges leave open.
+    pub allowed: u64,
+}
+
+/// What came of a comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// The same number.
+    Exact,
+    /// It differs by less than is allowed.
+    Within,
+    /// It differs by more.
+    Off,
+    /// jcold did not tell it.
+    Untold,
+}
+
+impl Comparison {
+    /// How much jcold's number differs from what it should be.
+    pub fn difference(&self) -> Option<i64> {
+        i64::try_from(self.jcold?).ok()?.checked_sub_unsigned(self.theirs + self.explained)
+    }
+
+    /// What came of it.
+    pub fn verdict(&self) -> Verdict {
+        match self.difference().map(i64::unsigned_abs) {
+            None => Verdict::Untold,
+            Some(0) => Verdict::Exact,
+            Some(difference) if difference <= self.allowed => Verdict::Within,
+            Some(_) => Verdict::Off,
+        }
+    }
+
+    /// For the report.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "span": self.span, "number": self.number, "by": self.by, "source": self.source, "jcold": self.jcold,
+            "theirs": self.theirs, "explained": self.explained, "difference": self.difference(),
+            "allowed": self.allowed, "verdict": self.verdict().name(),
+        })
+    }
+}
+
+impl Verdict {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Within => "within",
+            Self::Off => "off",
+            Self::Untold => "untold",
+        }
+    }
+}
+
+/// A number of the contract's JvmWork: name here and there, where its source stands, and the bound in percent.
+struct Number {
+    name: &'static str,
+    field: &'static str,
+    source: &'static str,
+    percent: u64,
+    told: fn(&Truth, (u64, u64)) -> Told,
+}
+
+const NUMBERS: [Number; 9] = [
+    of_work("classes_loaded", "classesLoaded", "classesSource", 0, |truth, span| truth.count(span, is_class)),
+    of_work("classes_shared", "classesShared", "classesSource", 0, |truth, span| {
+        truth.count(span, |what| matches!(what, What::Class(class) if class.shared))
+    }),
+    of_work("compiles_c1", "compilesC1", "compilesSource", 0, |truth, span| {
+        truth.count(span, |what| *what == What::Compile(Compiler::C1))
+    }),
+    of_work("compiles_c2", "compilesC2", "compilesSource", 0, |truth, span| {
+        truth.count(span, |what| *what == What::Compile(Compiler::C2))
+    }),
+    of_work("compiles_failed", "compilesFailed", "compilesSource", 0, |truth, span| {
+        truth.count(span, |what| *what == What::CompileFailed)
+    }),
+    of_work("gc_collections", "gcCollections", "gcSource", 0, |truth, span| truth.count(span, is_pause)),
+    of_work("gc_ns", "gcNs", "gcSource", 5, |truth, span| truth.length_ns(span, is_pause)),
+    of_work("safepoints", "safepoints", "safepointsSource", 0, |truth, span| truth.count(span, is_safepoint)),
+    of_work("safepoint_ns", "safepointNs", "safepointsSource", 5, |truth, span| {
+        truth.length_ns(span, is_safepoint)
+    }),
+];
+
+const fn of_work(
+    name: &'static str,
+    field: &'static str,
+    source: &'static str,
+    percent: u64,
+    told: fn(&Truth, (u64, u64)) -> Told,
+) -> Number {
+    Number { name, field, source, percent, told }
+}
+
+fn is_class(what: &What) -> bool {
+    matches!(what, What::Class(_))
+}
+
+fn is_pause(what: &What) -> bool {
+    *what == What::Pause
+}
+
+fn is_safepoint(what: &What) -> bool {
+    *what == What::Safepoint
+}
+
+const COMPILERS: [(&str, &str, Compiler); 2] =
+    [("cpu_jit_c1_ns", "jit_c1", Compiler::C1), ("cpu_jit_c2_ns", "jit_c2", Compiler::C2)];
+
+/// Everything of a start that somebody else told too.
+pub fn all(start: &Start) -> Vec<Comparison> {
+    let spans = spans::of(start);
+    let mut all: Vec<Comparison> = spans.iter().flat_map(|span| by_schedstat(start, span)).collect();
+    let Some(truth) = &start.truth else { return all };
+    for span in &spans {
+        match start.kind {
+            Kind::Xlog => all.extend(NUMBERS.iter().map(|number| by_xlog(truth, span, number))),
+            Kind::Jfr if span.edges.0 >= truth.from_ns => all.extend(by_jfr(truth, span)),
+            // Its recording begins within one of the phases.
+            Kind::Jfr if span.edges.1 > truth.from_ns && span.name.starts_with("phase") => {
+                let rest = spans::rest_of(start, span, truth.from_ns);
+                all.extend(rest.iter().flat_map(|rest| by_jfr(truth, rest)));
+            }
+            Kind::Plain | Kind::Jfr => {}
+        }
+    }
+    all
+}
+
+fn by_xlog(truth: &Truth, span: &Span, number: &Number) -> Comparison {
+    let mut comparison = compared(span, number, "xlog", (number.told)(truth, span.edges));
+    if number.name == "classes_loaded" {
+        let twice = |what: &What| matches!(what, What::Class(class) if class.counted_twice());
+        comparison.explained = truth.within(span.edges, &twice).count() as u64;
+    }
+    comparison
+}
+
+fn by_jfr(truth: &Truth, span: &Span) -> Vec<Comparison> {
+    let mut all: Vec<Comparison> = NUMBERS
+        .iter()
+        .filter(|number| !number.name.starts_with("classes"))
+        // Intervals have fewer numbers than phases: what they lack was not left untold.
+        .filter(|number| !span.is_rest || !span.work[number.field].is_null())
+        .map(|number| compared(span, number, "jfr", (number.told)(truth, span.edges)))
+        .collect();
+    if let Some(told) = truth.classes_counted(span.edges) {
+        all.push(compared(span, &NUMBERS[0], "jfr", told));
+    }
+    for (name, class, compiler) in COMPILERS {
+        if let Some(cpu_ns) = number(&span.cpu_ns[class]) {
+            let told = truth.cpu_ns(compiler, span.edges);
+            all.push(cpu(span, name, "jfr", cpu_ns, Told { open: told.open + TICK_NS, ..told }));
+        }
+    }
+    all
+}
+
+fn compared(span: &Span, of: &Number, by: &'static str, told: Told) -> Comparison {
+    Comparison {
+        span: span.name.clone(),
+        number: of.name,
+        by,
+        source: span.work[of.source].as_str().unwrap_or("-").to_owned(),
+        jcold: number(&span.work[of.field]),
+        theirs: told.value,
+        explained: 0,
+        allowed: told.value * of.percent / 100 + told.open,
+    }
+}
+
+/// CPU of the compilers' threads, by the kernel's account of each.
+fn by_schedstat(start: &Start, span: &Span) -> Vec<Comparison> {
+    let compilers = COMPILERS.iter().filter_map(|&(name, class, _)| {
+        let cpu_ns = number(&span.cpu_ns[class])?;
+        let (from, to) = (
+            start.history.cpu_range_ns(class, span.edges.0),
+            start.history.cpu_range_ns(class, span.edges.1),
+        );
+        let value = start
+            .history
+            .cpu_ns(class, span.edges.1)
+            .saturating_sub(start.history.cpu_ns(class, span.edges.0));
+        Some(cpu(span, name, "schedstat", cpu_ns, Told { value, open: (from.1 - from.0) + (to.1 - to.0) }))
+    });
+    compilers.collect()
+}
+
+fn cpu(span: &Span, number: &'static str, by: &'static str, jcold: u64, told: Told) -> Comparison {
+    Comparison {
+        span: span.name.clone(),
+        number,
+        by,
+        source: "sched".into(),
+        jcold: Some(jcold),
+        theirs: told.value,
+        explained: 0,
+        allowed: told.value * 2 / 100 + told.open + ACCOUNT_NS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comparison(jcold: Option<u64>, theirs: u64, explained: u64, allowed: u64) -> Comparison {
+        Comparison {
+            span: "stage first".into(),
+            number: "classes_loaded",
+            by: "xlog",
+            source: "usdt".into(),
+            jcold,
+            theirs,
+            explained,
+            allowed,
+        }
+    }
+
+    #[test]
+    fn a_difference_is_exact_once_it_is_explained() {
+        assert_eq!(comparison(Some(314), 310, 4, 0).verdict(), Verdict::Exact);
+        assert_eq!(comparison(Some(313), 310, 4, 1).verdict(), Verdict::Within);
+        assert_eq!(comparison(Some(310), 310, 4, 3).verdict(), Verdict::Off);
+        assert_eq!(comparison(None, 310, 4, 3).verdict(), Verdict::Untold);
+    }
+}

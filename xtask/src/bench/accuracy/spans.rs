@@ -1,0 +1,119 @@
+//! Spans of a timeline, in boot time, with what jcold told of each.
+
+use serde_json::{Map, Value, json};
+
+use super::start::Start;
+use crate::timeline::{Timeline, list, number};
+
+/// A span.
+#[derive(Debug, Clone)]
+pub struct Span {
+    /// `phase app_start`, `stage first`.
+    pub name: String,
+    /// Begin and end, boot time, nanoseconds.
+    pub edges: (u64, u64),
+    /// What the JVM did, as in the contract's JvmWork.
+    pub work: Value,
+    /// CPU by thread class; nothing for stages, which have none.
+    pub cpu_ns: Value,
+    /// It is the rest of a phase, made of intervals.
+    pub is_rest: bool,
+}
+
+/// The phases, then all of them as one, then the stages.
+pub fn of(start: &Start) -> Vec<Span> {
+    let phases = listed(start, "phases", "phase", "PHASE_KIND_");
+    let whole = whole(&phases);
+    phases.into_iter().chain(whole).chain(listed(start, "stages", "stage", "STAGE_KIND_")).collect()
+}
+
+fn listed(start: &Start, key: &str, what: &str, prefix: &str) -> Vec<Span> {
+    list(&start.timeline.value[key])
+        .filter_map(|span| {
+            let kind = span["kind"].as_str()?.trim_start_matches(prefix).to_lowercase();
+            let from = start.exec_ns + number(&span["sinceExecNs"]).unwrap_or(0);
+            Some(Span {
+                name: format!("{what} {kind}"),
+                edges: (from, from + number(&span["lengthNs"]).unwrap_or(0)),
+                work: span["jvm"].clone(),
+                cpu_ns: span["cpuNs"].clone(),
+                is_rest: false,
+            })
+        })
+        .collect()
+}
+
+/// From exec to the end of the last phase.
+fn whole(phases: &[Span]) -> Option<Span> {
+    let (first, last) = (phases.first()?, phases.last()?);
+    let mut work = sum(phases.iter().map(|phase| &phase.work));
+    for (name, value) in first.work.as_object().into_iter().flatten() {
+        if name.ends_with("Source") {
+            work.insert(name.clone(), value.clone());
+        }
+    }
+    Some(Span {
+        name: "all phases".into(),
+        edges: (first.edges.0, last.edges.1),
+        work: Value::Object(work),
+        cpu_ns: Value::Object(sum(phases.iter().map(|phase| &phase.cpu_ns))),
+        is_rest: false,
+    })
+}
+
+/// Number by number the sum; a number that is nowhere stays away.
+fn sum<'a>(objects: impl Iterator<Item = &'a Value>) -> Map<String, Value> {
+    let mut sums = Map::new();
+    for (name, value) in objects.filter_map(Value::as_object).flatten() {
+        if let Some(value) = number(value) {
+            let so_far = sums.get(name).and_then(Value::as_u64).unwrap_or(0);
+            sums.insert(name.clone(), json!(so_far + value));
+        }
+    }
+    sums
+}
+
+/// The intervals that lie in the part of `phase` after an instant, as one span with a phase's fields: a truth that begins
+/// within a phase is compared with that part. None when there is no interval in it.
+pub fn rest_of(start: &Start, phase: &Span, from_ns: u64) -> Option<Span> {
+    let edges = |interval: &Value| {
+        let from = start.exec_ns + number(&interval["sinceExecNs"]).unwrap_or(0);
+        (from, from + number(&interval["lengthNs"]).unwrap_or(0))
+    };
+    let inside = |interval: &&Value| {
+        let (from, to) = edges(interval);
+        from >= from_ns.max(phase.edges.0) && to <= phase.edges.1
+    };
+    let intervals: Vec<&Value> = list(&start.timeline.value["intervals"]).filter(inside).collect();
+    let (first, last) = (intervals.first()?, intervals.last()?);
+    let mut work = Map::new();
+    for (interval, phase) in [
+        ("classesLoaded", "classesLoaded"),
+        ("compilesC1", "compilesC1"),
+        ("compilesC2", "compilesC2"),
+        ("compiles", "compiles"),
+        ("gcNs", "gcNs"),
+    ] {
+        let told: Vec<u64> = intervals.iter().filter_map(|slice| number(&slice[interval])).collect();
+        if !told.is_empty() {
+            work.insert(phase.to_owned(), json!(told.iter().sum::<u64>()));
+        }
+    }
+    for (name, value) in phase.work.as_object().into_iter().flatten() {
+        if name.ends_with("Source") {
+            work.insert(name.clone(), value.clone());
+        }
+    }
+    Some(Span {
+        name: format!("{}, rest", phase.name),
+        edges: (edges(first).0, edges(last).1),
+        work: Value::Object(work),
+        cpu_ns: Value::Object(sum(intervals.iter().map(|slice| &slice["cpuNs"]))),
+        is_rest: true,
+    })
+}
+
+/// A number of a timeline's stage, by the kind without its prefix.
+pub fn stage<'a>(timeline: &'a Timeline, kind: &str) -> Option<&'a Value> {
+    list(&timeline.value["stages"]).find(|stage| stage["kind"] == format!("STAGE_KIND_{kind}"))
+}
