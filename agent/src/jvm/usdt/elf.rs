@@ -24,9 +24,9 @@ pub type Header = FileHeader64<LittleEndian>;
 pub type Section = SectionHeader64<LittleEndian>;
 
 /// What is read of one file in all. The symbol table of a release build and its names take 4.5 MiB.
-const MOST_BYTES: u64 = 48 << 20;
-/// What is read at once at most: those of a debug build are several times as large.
-const MOST_AT_ONCE: u64 = 24 << 20;
+const MOST_BYTES: u64 = 24 << 20;
+/// What is read at once at most.
+const MOST_AT_ONCE: u64 = 8 << 20;
 /// What the cache reads at most to find the end of a name (`read_bytes_at_until` of [`ReadCache`]).
 const NAME_BYTES: u64 = 4096;
 

@@ -38,8 +38,8 @@ pub fn is_site(machine: Machine, code: [u8; BYTES]) -> bool {
 /// How many bytes after a function's entry a probe is cheap and the arguments are still in their registers.
 pub fn cheap_entry(machine: Machine, code: [u8; BYTES]) -> Option<u64> {
     match machine {
-        // `branch_setup_xol_ops` and `push_setup_xol_ops` in arch/x86/kernel/uprobes.c. Nops of several bytes and endbr64
-        // are stepped; the instruction after endbr64 is as good as the entry.
+        // `branch_setup_xol_ops` and `push_setup_xol_ops` in arch/x86/kernel/uprobes.c, alike since 5.10. Nops of several
+        // bytes are stepped by all but new kernels, endbr64 by all: the instruction after it is as good as the entry.
         Machine::X86_64 => match code {
             [0x90 | 0x50..=0x57, ..] | [0x41, 0x50..=0x57, ..] => Some(0),
             [a, b, c, d, 0x90 | 0x50..=0x57, ..] | [a, b, c, d, 0x41, 0x50..=0x57, ..]

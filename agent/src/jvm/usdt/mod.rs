@@ -7,27 +7,26 @@ mod arg;
 mod elf;
 mod instruction;
 mod note;
+mod noted;
 mod symbols;
 #[cfg(test)]
 mod tests;
+mod wanted;
 
 use std::{
     fmt,
     io::{Read, Seek},
 };
 
-use agent_ebpf::{ARGS, Probe, Site};
+use agent_ebpf::Site;
 use timeline::{Probed, Source};
 
 use self::{
     elf::{Budget, Image},
-    note::Note,
+    noted::Noted,
+    symbols::Symbols,
+    wanted::Group,
 };
-
-/// Sites of one file that are used. HotSpot 25 has 11 of interest.
-const MOST_SITES: usize = 64;
-/// Bytes of an argument that are shown when it cannot be used.
-const SHOWN: usize = 64;
 
 /// What can be probed in a `libjvm.so`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -106,72 +105,10 @@ impl fmt::Display for Machine {
     }
 }
 
-/// Work that is counted together or not at all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Group {
-    Classes,
-    Compiles,
-    Gc,
-    Safepoints,
-    Threads,
-    VmInit,
-}
-
-impl Group {
-    const ALL: [Self; 6] =
-        [Self::Classes, Self::Compiles, Self::Gc, Self::Safepoints, Self::Threads, Self::VmInit];
-
-    fn source(self, probed: &mut Probed) -> (&'static str, &mut Source) {
-        match self {
-            Self::Classes => ("classes", &mut probed.classes),
-            Self::Compiles => ("compiles", &mut probed.compiles),
-            Self::Gc => ("gc", &mut probed.gc),
-            Self::Safepoints => ("safepoints", &mut probed.safepoints),
-            Self::Threads => ("threads", &mut probed.threads),
-            Self::VmInit => ("vm_init", &mut probed.vm_init),
-        }
-    }
-}
-
-/// A static probe that is attached to.
-struct Wanted {
-    group: Group,
-    provider: &'static str,
-    name: &'static str,
-    probe: Probe,
-    /// Which of its arguments make those of [`Probe`].
-    args: &'static [usize],
-}
-
-/// Their arguments are those of share/utilities/dtrace.hpp and of the D scripts in hotspot/os/posix/dtrace.
-const WANTED: [Wanted; 9] = {
-    use Group::{Classes, Compiles, Gc, Safepoints, Threads, VmInit};
-    const fn wanted(
-        group: Group,
-        provider: &'static str,
-        name: &'static str,
-        probe: Probe,
-        args: &'static [usize],
-    ) -> Wanted {
-        Wanted { group, provider, name, probe, args }
-    }
-    [
-        wanted(Classes, "hotspot", "class__loaded", Probe::ClassLoaded, &[0, 1, 3]),
-        wanted(Compiles, "hotspot", "method__compile__begin", Probe::CompileBegin, &[]),
-        wanted(Compiles, "hotspot", "method__compile__end", Probe::CompileEnd, &[2, 3, 8]),
-        wanted(Gc, "hotspot", "gc__begin", Probe::GcBegin, &[]),
-        wanted(Gc, "hotspot", "gc__end", Probe::GcEnd, &[]),
-        wanted(Safepoints, "hs_private", "safepoint__begin", Probe::SafepointBegin, &[]),
-        wanted(Safepoints, "hs_private", "safepoint__end", Probe::SafepointEnd, &[]),
-        wanted(Threads, "hotspot", "thread__start", Probe::ThreadStart, &[0, 1]),
-        wanted(VmInit, "hotspot", "vm__init__end", Probe::VmInitEnd, &[]),
-    ]
-};
-
 /// Finds the sites of a `libjvm.so` of the architecture that the agent runs on.
 ///
-/// A group of probes is used whole: if one of its sites is missing or cannot be used, counts would be silently low, so
-/// functions are used in its place, or nothing.
+/// A group of probes is used whole: where one of its sites is missing or cannot be used, counts would be silently low, so
+/// functions take its place, or nothing does.
 ///
 /// # Errors
 /// When it is no such file, or cannot be read.
@@ -186,10 +123,11 @@ pub fn sites<R: Read + Seek>(libjvm: R) -> Result<Sites, SitesError> {
 
 fn scan<R: Read + Seek>(image: &Image<'_, R>) -> Sites {
     let mut all = Sites::default();
-    let mut noted = Noted::read(image, &mut all.problems);
+    let noted = Noted::read(image, &mut all.problems);
+    let symbols = Symbols::of(image);
     for group in Group::ALL {
         let (name, source) = group.source(&mut all.probed);
-        let why_not = match noted.take(group) {
+        let why_not = match noted.of(group) {
             Ok(found) => {
                 *source = Source::Usdt;
                 all.sites.extend(found);
@@ -197,122 +135,14 @@ fn scan<R: Read + Seek>(image: &Image<'_, R>) -> Sites {
             }
             Err(why) => why,
         };
-        all.problems.push(match symbols::sites(image, group) {
-            Ok((found, lacks)) => {
+        all.problems.push(match symbols.sites(group) {
+            Ok((found, worse)) => {
                 *source = Source::Symbol;
                 all.sites.extend(found);
-                format!("{name}: {why_not}; counted at functions, {lacks}")
+                format!("{name}: {why_not}; counted at functions, which {worse}")
             }
             Err(why) => format!("{name}: {why_not}, and {why}"),
         });
     }
     all
-}
-
-/// What the notes of a file give.
-#[derive(Default)]
-struct Noted {
-    sites: Vec<(Group, Found)>,
-    spoiled: Vec<Group>,
-}
-
-impl Noted {
-    fn read<R: Read + Seek>(image: &Image<'_, R>, problems: &mut Vec<String>) -> Self {
-        let mut noted = Self::default();
-        let mut more = 0_usize;
-        let read = note::each(image, |note| {
-            let is_it = |wanted: &&Wanted| {
-                note.provider == wanted.provider.as_bytes() && note.name == wanted.name.as_bytes()
-            };
-            let Some(wanted) = WANTED.iter().find(is_it) else { return true };
-            more += 1;
-            if more > MOST_SITES {
-                return false;
-            }
-            noted.add(image, wanted, &note, problems);
-            true
-        });
-        if let Err(why) = read {
-            problems.push(why);
-        }
-        if more > MOST_SITES {
-            problems.push(format!("more than {MOST_SITES} sites: none is used"));
-            noted.sites.clear();
-        }
-        noted
-    }
-
-    fn add<R: Read + Seek>(
-        &mut self,
-        image: &Image<'_, R>,
-        wanted: &Wanted,
-        note: &Note<'_>,
-        problems: &mut Vec<String>,
-    ) {
-        let Note { pc, .. } = *note;
-        let mut problem = |why: &str| {
-            problems.push(format!("{}:{} at {pc:#x}: {why}", wanted.provider, wanted.name));
-        };
-        let offset = match usable(image, note) {
-            Ok(offset) => offset,
-            Err(why) => {
-                problem(why);
-                self.spoiled.push(wanted.group);
-                return;
-            }
-        };
-        let mut args = [agent_ebpf::Arg::default(); ARGS];
-        let specs = if wanted.args.is_empty() { Ok(Vec::new()) } else { arg::split(note.args) };
-        let specs = specs.unwrap_or_else(|why| {
-            problem(&format!("its arguments are {why}"));
-            Vec::new()
-        });
-        for (arg, index) in args.iter_mut().zip(wanted.args) {
-            let Some(spec) = specs.get(*index) else {
-                problem(&format!("argument {index} is missing"));
-                continue;
-            };
-            match arg::parse(image.machine, spec) {
-                Ok(parsed) => *arg = parsed,
-                Err(why) => {
-                    let shown: String = spec.chars().take(SHOWN).collect();
-                    problem(&format!("argument {index}, {shown:?}: {why}"));
-                }
-            }
-        }
-        let found = Found { offset, site: Site { args, probe: wanted.probe as u32, pad: 0 } };
-        if !self.sites.iter().any(|(_, other)| other.offset == offset && other.site.probe == found.site.probe)
-        {
-            self.sites.push((wanted.group, found));
-        }
-    }
-
-    /// The sites of a group, if it is whole.
-    fn take(&mut self, group: Group) -> Result<Vec<Found>, String> {
-        if self.spoiled.contains(&group) {
-            return Err("a site cannot be used".to_owned());
-        }
-        let found: Vec<Found> =
-            self.sites.iter().filter(|(of, _)| *of == group).map(|(_, found)| *found).collect();
-        let missing = WANTED.iter().find(|wanted| {
-            wanted.group == group && !found.iter().any(|found| found.site.probe == wanted.probe as u32)
-        });
-        match missing {
-            Some(wanted) => Err(format!("no static probe {}:{}", wanted.provider, wanted.name)),
-            None => Ok(found),
-        }
-    }
-}
-
-/// Where in the file a site is.
-fn usable<R: Read + Seek>(image: &Image<'_, R>, note: &Note<'_>) -> Result<u64, &'static str> {
-    if note.semaphore != 0 {
-        return Err("it waits for a semaphore, which would have to be written into the JVM");
-    }
-    let offset = image.file_offset(note.pc).ok_or("it is at no code of this file")?;
-    let code = image.code(offset).ok_or("it cannot be read")?;
-    if !instruction::is_site(image.machine, code) {
-        return Err("the instruction there is no nop");
-    }
-    Ok(offset)
 }

@@ -48,13 +48,13 @@ impl<'a> Note<'a> {
     }
 }
 
-/// Gives the notes of a file to `each`, their addresses as they are now, for as long as it returns true.
+/// Gives the notes of a file to `each`, their addresses as they are now.
 ///
 /// # Errors
-/// Why there are none, or no more, in one line.
+/// Why they were not all read, in one line; that of `each` ends it.
 pub fn each<'a, R: Read + Seek>(
     image: &Image<'a, R>,
-    each: impl FnMut(Note<'a>) -> bool,
+    each: impl FnMut(Note<'a>) -> Result<(), String>,
 ) -> Result<(), String> {
     let Some(section) = image.section(SECTION) else {
         return Err(format!("no section {SECTION}: this HotSpot was built without static probes"));
@@ -68,23 +68,21 @@ fn notes<'a>(
     bytes: &'a [u8],
     align: u64,
     base: Option<u64>,
-    mut each: impl FnMut(Note<'a>) -> bool,
+    mut each: impl FnMut(Note<'a>) -> Result<(), String>,
 ) -> Result<(), String> {
-    let broken = |error: object::read::Error| format!("{SECTION}: {error}; notes after that are not read");
+    let broken = |error: object::read::Error| format!("{SECTION}: {error}: none is used");
     let mut notes = NoteIterator::<Header>::new(LittleEndian, align, bytes).map_err(broken)?;
     while let Some(note) = notes.next().map_err(broken)? {
         if note.n_type(LittleEndian) != KIND || note.name() != OWNER {
             continue;
         }
         let Some(mut note) = Note::parse(note.desc()) else {
-            return Err(format!("{SECTION}: a note is cut short; notes after that are not read"));
+            return Err(format!("{SECTION}: a note is cut short: none is used"));
         };
         if let Some(base) = base {
             note.pc = note.pc.wrapping_add(base.wrapping_sub(note.base));
         }
-        if !each(note) {
-            break;
-        }
+        each(note)?;
     }
     Ok(())
 }

@@ -70,3 +70,85 @@ fn whole(text: &str) -> Result<u16, Refused> {
         _ => Err("an address of fewer than 64 bits"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use agent_ebpf::{Arg, NO_INDEX, how};
+
+    use super::super::{Machine, NOWHERE, parse};
+
+    fn check(spec: &str, expect: Arg) {
+        assert_eq!(parse(Machine::Aarch64, spec), Ok(expect), "{spec}");
+    }
+
+    #[test]
+    fn registers_and_constants() {
+        let register = |spec, base, size, signed| {
+            check(spec, Arg { base, how: how::REGISTER, size, signed, ..NOWHERE });
+        };
+        register("8@x0", 0, 8, 0);
+        register("8@x30", 240, 8, 0);
+        register("-4@w19", 152, 4, 1);
+        register("8@w1", 8, 4, 0);
+        register("8@sp", 248, 8, 0);
+        let constant = |spec, value, size, signed| {
+            check(spec, Arg { value, how: how::CONSTANT, size, signed, ..NOWHERE });
+        };
+        constant("8@xzr", 0, 8, 0);
+        constant("-4@wzr", 0, 4, 1);
+        constant("1@5", 5, 1, 0);
+        constant("-4@-5", -5, 4, 1);
+        constant("-4@#-5", -5, 4, 1);
+    }
+
+    #[test]
+    fn memory() {
+        let check = |spec, value, base, index, shift| {
+            check(spec, Arg { value, base, index, shift, how: how::MEMORY, size: 8, ..NOWHERE });
+        };
+        check("8@[x0]", 0, 0, NO_INDEX, 0);
+        check("8@[sp, 16]", 16, 248, NO_INDEX, 0);
+        check("8@[sp, #16]", 16, 248, NO_INDEX, 0);
+        check("8@[x29,-12]", -12, 232, NO_INDEX, 0);
+        check("8@[x1, x2]", 0, 8, 16, 0);
+        check("8@[x1, x2, lsl 3]", 0, 8, 16, 3);
+        check("8@[x1, x2, lsl #2]", 0, 8, 16, 2);
+    }
+
+    #[test]
+    fn what_cannot_be_read() {
+        for operand in [
+            "x31",
+            "x00",
+            "w",
+            "x",
+            "wsp",
+            "v0",
+            "d0",
+            "pc",
+            "[",
+            "]",
+            "[]",
+            "[x0",
+            "x0]",
+            "[x0], 16",
+            "[x0, 16]!",
+            "[w0]",
+            "[xzr]",
+            "[x0, w1, uxtw]",
+            "[x0, w1, sxtw 2]",
+            "[x0, w1]",
+            "[x0, x1, lsl]",
+            "[x0, x1, lsl 4]",
+            "[x0, x1, lsl -1]",
+            "[x0, x1, asr 2]",
+            "[x0, sp]",
+            "[x0, 8, lsl 3]",
+            "[x0, x1, lsl 3, 4]",
+            "[x0, sym]",
+            "sym",
+        ] {
+            assert!(parse(Machine::Aarch64, &format!("8@{operand}")).is_err(), "{operand}");
+        }
+    }
+}

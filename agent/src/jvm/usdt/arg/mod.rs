@@ -10,6 +10,10 @@ use super::Machine;
 /// Arguments of one note that are read, in bytes; HotSpot's longest have 90.
 const MOST_BYTES: usize = 4 << 10;
 
+/// No place.
+pub const NOWHERE: Arg =
+    Arg { value: 0, base: 0, index: NO_INDEX, how: how::NONE, size: 0, signed: 0, shift: 0 };
+
 /// A place that an operand names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operand {
@@ -49,7 +53,7 @@ pub fn split(args: &[u8]) -> Result<Vec<&str>, Refused> {
     Ok(parts.filter(|part| !part.is_empty()).collect())
 }
 
-/// Reads one argument: `N@OPERAND`, where N has a minus when it has a sign. Notes before SystemTap 1.3 have no N.
+/// Reads one argument: `N@OPERAND`, where N has a minus when it has a sign. Old notes have no N.
 ///
 /// # Errors
 /// When the probes cannot look there.
@@ -70,8 +74,7 @@ pub fn parse(machine: Machine, spec: &str) -> Result<Arg, Refused> {
         Machine::X86_64 => x86_64::operand(operand)?,
         Machine::Aarch64 => aarch64::operand(operand)?,
     };
-    let signed_flag = u8::from(signed);
-    let plain = Arg { index: NO_INDEX, size, signed: signed_flag, ..Arg::default() };
+    let plain = Arg { size, signed: u8::from(signed), ..NOWHERE };
     Ok(match operand {
         Operand::Constant(value) => Arg { how: how::CONSTANT, value: cut(value, size, signed), ..plain },
         Operand::Register(base, width) => Arg { how: how::REGISTER, base, size: size.min(width), ..plain },
@@ -108,4 +111,66 @@ fn number(text: &str) -> Option<i64> {
     }
     let magnitude = u64::from_str_radix(digits, radix).ok()?;
     if negative { 0_i64.checked_sub_unsigned(magnitude) } else { Some(magnitude.cast_signed()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_told_apart() {
+        let check = |text: &str, expect: &[&str]| assert_eq!(split(text.as_bytes()).as_deref(), Ok(expect));
+        check("", &[]);
+        check(
+            "8@%rdx -4@-60(%rbp)  1@$1\t8@8(%rax, %rdx, 4)",
+            &["8@%rdx", "-4@-60(%rbp)", "1@$1", "8@8(%rax, %rdx, 4)"],
+        );
+        check("8@[sp, 16] 4@w0", &["8@[sp, 16]", "4@w0"]);
+        check("8@[sp, 16 4@w0", &["8@[sp, 16 4@w0"]);
+        check("8@)x0 4@w0", &["8@)x0", "4@w0"]);
+        assert_eq!(split(b"8@\xff"), Err("no text"));
+        assert_eq!(split(&[b' '; MOST_BYTES + 1]), Err("too long"));
+    }
+
+    #[test]
+    fn constants_are_as_their_variables_have_them() {
+        let check = |spec: &str, expect: i64| {
+            let arg = parse(Machine::X86_64, spec).unwrap();
+            assert_eq!((arg.how, arg.value), (how::CONSTANT, expect), "{spec}");
+        };
+        check("1@$1", 1);
+        check("-4@$-5", -5);
+        check("4@$-1", 0xffff_ffff);
+        check("1@$256", 0);
+        check("-1@$255", -1);
+        check("8@$0xffffffffffffffff", -1);
+        check("8@$-9223372036854775808", i64::MIN);
+        check("$7", 7);
+    }
+
+    #[test]
+    fn sizes_and_numbers_that_are_none() {
+        for spec in [
+            "",
+            "@",
+            "8@",
+            "3@$1",
+            "--4@$1",
+            "+4@$1",
+            "16@$1",
+            "8f@$1",
+            "8@$",
+            "8@$-",
+            "8@$+1",
+            "8@$0x",
+            "8@$0x-1",
+            "8@$1x",
+            "8@$18446744073709551616",
+            "8@$-9223372036854775809",
+            "8@$sym",
+            "8@ $1",
+        ] {
+            assert!(parse(Machine::X86_64, spec).is_err(), "{spec:?}");
+        }
+    }
 }

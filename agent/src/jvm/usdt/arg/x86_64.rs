@@ -74,3 +74,88 @@ fn whole(text: &str) -> Result<u16, Refused> {
         _ => Err("an address of fewer than 64 bits"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use agent_ebpf::{Arg, NO_INDEX, how};
+
+    use super::super::{Machine, NOWHERE, parse};
+
+    fn check(spec: &str, expect: Arg) {
+        assert_eq!(parse(Machine::X86_64, spec), Ok(expect), "{spec}");
+    }
+
+    #[test]
+    fn registers() {
+        let check = |spec, base, size, signed| {
+            check(spec, Arg { base, how: how::REGISTER, size, signed, ..NOWHERE });
+        };
+        check("8@%rdi", 112, 8, 0);
+        check("-4@%eax", 80, 4, 1);
+        check("2@%bx", 40, 2, 0);
+        check("1@%dil", 112, 1, 0);
+        check("-1@%r9b", 64, 1, 1);
+        check("8@%rsp", 152, 8, 0);
+        check("8@%r15", 0, 8, 0);
+        check("4@%r12d", 24, 4, 0);
+        check("2@%r8w", 72, 2, 0);
+        // No more of a register than its name says.
+        check("8@%eax", 80, 4, 0);
+        check("%cl", 88, 1, 0);
+    }
+
+    #[test]
+    fn memory() {
+        let check = |spec, value, base, index, shift| {
+            check(spec, Arg { value, base, index, shift, how: how::MEMORY, size: 8, ..NOWHERE });
+        };
+        check("8@(%rax)", 0, 80, NO_INDEX, 0);
+        check("8@-56(%rbp)", -56, 32, NO_INDEX, 0);
+        check("8@0x10(%rsp)", 16, 152, NO_INDEX, 0);
+        check("8@8(%rax,%rdx)", 8, 80, 96, 0);
+        check("8@8(%rax,%rdx,4)", 8, 80, 96, 2);
+        check("8@-8(%r8, %r9, 8)", -8, 72, 64, 3);
+        check("152(%rdi)", 152, 112, NO_INDEX, 0);
+    }
+
+    #[test]
+    fn what_cannot_be_read() {
+        for operand in [
+            "%ah",
+            "%ch",
+            "%xmm0",
+            "%st(0)",
+            "%rip",
+            "%fs:40",
+            "%",
+            "rax",
+            "%RAX",
+            "%r16",
+            "%r08",
+            "8(%rip)",
+            "sym(%rip)",
+            "sym+8(%rip)",
+            "sym",
+            "8",
+            "(%eax)",
+            "(%rax,%edx)",
+            "(,%rdx,8)",
+            "()",
+            "(",
+            ")",
+            "8(%rax",
+            "8%rax)",
+            "(%rax,%rsp)",
+            "(%rax,%rdx,3)",
+            "(%rax,%rdx,4,1)",
+            "(%rax,)",
+            "((%rax))",
+            "*%rax",
+            "+8(%rax)",
+            "99999999999999999999(%rax)",
+            "$1(%rax)",
+        ] {
+            assert!(parse(Machine::X86_64, &format!("8@{operand}")).is_err(), "{operand}");
+        }
+    }
+}
