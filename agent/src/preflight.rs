@@ -2,7 +2,7 @@
 
 use std::{fmt, fs, path::Path};
 
-use crate::probes::{ProbeError, Probes, offsets::BTF_PATH};
+use crate::probes::{Maps, ProbeError, Probes, offsets::BTF_PATH};
 
 /// What came out of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,23 +71,35 @@ pub fn probes() -> Vec<Check> {
     let mut checks: Vec<Check> =
         examined.into_iter().map(|(name, result)| check(name, outcome(result))).collect();
     if first_missing(&checks).is_none() {
-        checks.push(check("maps", maps()));
+        match Probes::load(true) {
+            Ok((probes, maps, _)) => {
+                checks.push(check("usdt", usdt(&probes)));
+                checks.push(check("maps", measured(&probes, &maps)));
+            }
+            Err(error) => checks.push(check("maps", refused(error))),
+        }
     }
     checks
 }
 
-fn maps() -> Outcome {
-    match Probes::load(true) {
-        Ok((probes, maps, _)) => {
-            let text = format!("{} KiB", maps.memory_bytes() / 1024);
-            let lacks = probes.measures().lacks();
-            if lacks.is_empty() {
-                Outcome::Good(text)
-            } else {
-                Outcome::Reduced(format!("{text}; this kernel does not tell {}", lacks.join(", ")))
-            }
+/// Whether a JVM's work can be counted as it happens.
+fn usdt(probes: &Probes) -> Outcome {
+    match probes.uprobes() {
+        Ok(how) => Outcome::Good(format!("can be attached to libjvm.so ({how})")),
+        Err(reason) => {
+            let instead = "classes, compilations and collections are sampled from the JVMs' own counters";
+            Outcome::Reduced(format!("{reason}; {instead}"))
         }
-        Err(error) => refused(error),
+    }
+}
+
+fn measured(probes: &Probes, maps: &Maps) -> Outcome {
+    let text = format!("{} KiB", maps.memory_bytes() / 1024);
+    let lacks = probes.measures().lacks();
+    if lacks.is_empty() {
+        Outcome::Good(text)
+    } else {
+        Outcome::Reduced(format!("{text}; this kernel does not tell {}", lacks.join(", ")))
     }
 }
 

@@ -19,9 +19,11 @@ use crate::{
 /// include/uapi/linux/sched.h
 const CLONE_THREAD: u64 = 0x0001_0000;
 
-/// The first eight bytes of thread names that HotSpot gives its own threads, in every version from 8 on
-/// (src/hotspot/share/runtime/vmThread.cpp, compiler/compileBroker.cpp). The agent looks for libjvm.so afterwards.
-const JVM_NAMES: [[u8; 8]; 3] = [*b"VM Threa", *b"C1 Compi", *b"C2 Compi"];
+/// The first eight bytes of thread names that only a JVM gives its own threads: HotSpot in every version from 8 on
+/// (src/hotspot/share/runtime/vmThread.cpp, compiler/compileBroker.cpp), OpenJ9 ("JIT Compilation Thread-000",
+/// runtime/compiler/control/CompilationThread.cpp), and GraalVM's native images, which keep the last 15 bytes of a name
+/// ("ference Handler"). The agent looks for better evidence afterwards.
+const JVM_NAMES: [[u8; 8]; 5] = [*b"VM Threa", *b"C1 Compi", *b"C2 Compi", *b"JIT Comp", *b"ference "];
 
 /// `trace_sched_process_exec(struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm)`, fs/exec.c: the
 /// thread that called exec is the process's leader by now, whichever it was.

@@ -47,14 +47,23 @@ struct Given {
     source: &'static str,
 }
 
-/// All facts that can be told now.
+/// All facts that can be told now; none of a process that has gone.
 pub(super) fn facts(proc: &Proc, pid: u32, told: &Result<Told, Unavailable>) -> Vec<Fact> {
-    let maps = Maps::read(proc, pid).ok();
+    let maps = match Maps::read(proc, pid) {
+        Ok(maps) => Some(maps),
+        Err(Unavailable::Gone) => return Vec::new(),
+        Err(_) => None,
+    };
     let mut facts = vec![kind(proc, pid, maps.as_ref())];
     facts.push(match told {
         Ok(_) => Fact::new("hsperfdata", "read", "maps"),
         Err(error) => Fact::new("hsperfdata", error.to_string(), "maps, status, /etc/passwd, /tmp"),
     });
+    if let Err(Unavailable::NativeImage) = told {
+        // It was compiled ahead of time: nothing of what a virtual machine is told applies.
+        limits(proc, pid, &mut facts);
+        return facts;
+    }
     let told = told.as_ref().ok();
     let command = proc.command(pid).unwrap_or_default();
     let vm_args = told.and_then(|told| told.text("java.rt.vmArgs"));
@@ -306,6 +315,8 @@ mod tests {
     fn check(counters: &[(&str, Made)], threads: &[&str], expect: &[(&str, &str)]) {
         let dir = tempfile::tempdir().unwrap();
         let of = dir.path().join("8");
+        fs::create_dir_all(&of).unwrap();
+        fs::write(of.join("maps"), "1-2 r-xp 00000000 08:01 9 /jdk/lib/server/libjvm.so\n").unwrap();
         for (at, thread) in threads.iter().enumerate() {
             fs::create_dir_all(of.join(format!("task/{at}"))).unwrap();
             fs::write(of.join(format!("task/{at}/comm")), format!("{thread}\n")).unwrap();

@@ -23,7 +23,7 @@ use std::{fs::File, path::Path};
 use timeline::{Fact, Sample};
 
 use self::{facts::Told, perf::Perf, root::Root};
-pub use self::{memory::memory, perf::Unavailable, root::NotOpened};
+pub use self::{kind::is_native_image, memory::memory, perf::Unavailable, root::NotOpened};
 use crate::identity::Proc;
 
 /// How often a file that is not there is looked for. A JVM maps it milliseconds after its exec, before its first thread

@@ -10,6 +10,7 @@ use super::{Followed, Tracker, threads::add_thread, view::View};
 use crate::{
     clock::boot_ns,
     identity::{Proc, Task},
+    jvm,
     probes::ProbeError,
 };
 
@@ -38,7 +39,11 @@ impl Tracker {
             if self.maps.is_seen(pid) {
                 continue;
             }
-            let Some(libjvm) = self.config.proc.libjvm(pid) else { continue };
+            let libjvm = self.config.proc.libjvm(pid);
+            if libjvm.is_none() && !jvm::is_native_image(&self.config.proc, pid) {
+                continue;
+            }
+            let libjvm = libjvm.unwrap_or_default();
             let Some((_, ticks)) = self.config.proc.parent_and_start(pid) else { continue };
             let id = self.config.node.timeline_id(pid, ticks, 0);
             let start_ns = Proc::start_ns(ticks);

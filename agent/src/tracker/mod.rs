@@ -166,9 +166,10 @@ impl Tracker {
         exec_cpu_ns: u64,
     ) -> Result<(), ProbeError> {
         let wanted = self.config.below.is_none_or(|below| self.config.proc.descends(pid, below));
-        // A process that has gone again can no longer show its libjvm.so; its threads' names stand for it.
-        let libjvm = self.config.proc.libjvm(pid);
-        let is_jvm = libjvm.is_some() || !self.config.proc.exists(pid);
+        // A process that has gone again can no longer show what it is; its threads' names stand for it.
+        let proc = &self.config.proc;
+        let libjvm = proc.libjvm(pid);
+        let is_jvm = libjvm.is_some() || jvm::is_native_image(proc, pid) || !proc.exists(pid);
         if !wanted || !is_jvm {
             tracing::debug!(pid, wanted, is_jvm, "not followed");
             if let Err(error) = self.maps.unfollow(pid) {
@@ -221,7 +222,7 @@ impl Tracker {
                 pid,
                 container_pid: proc.container_pid(pid),
                 executable: proc.executable(pid).unwrap_or_default(),
-                main: proc.command(pid).as_deref().and_then(identity::main_of),
+                main: proc.command(pid).filter(|_| !libjvm.is_empty()).as_deref().and_then(identity::main_of),
                 libjvm,
             },
             pod: proc.cgroup(pid).as_deref().and_then(identity::container),
@@ -232,9 +233,13 @@ impl Tracker {
     /// Counts from now on what a JVM does as it happens, and what it reads its classes from.
     fn probe(&mut self, followed: &mut Followed, libjvm: &str) {
         let pid = followed.pid;
-        let attached = match jvm::libjvm(&self.config.proc, pid, libjvm) {
-            Ok(file) => self.probes.attach_jvm(&file),
-            Err(error) => Attached::not(format!("{libjvm}: {error}")),
+        let attached = if libjvm.is_empty() {
+            Attached::not("no libjvm.so")
+        } else {
+            match jvm::libjvm(&self.config.proc, pid, libjvm) {
+                Ok(file) => self.probes.attach_jvm(&file),
+                Err(error) => Attached::not(format!("{libjvm}: {error}")),
+            }
         };
         followed.probed(boot_ns(), &attached);
         for (fd, role) in self.config.proc.class_files(pid) {
