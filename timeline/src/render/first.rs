@@ -8,6 +8,7 @@ use proto::v1::{Ledger, Request, RequestClass, Timeline};
 
 use super::format::{class_word, counted, cut, duration, harmless, route_name, wrapped};
 use super::ledger::{causes, lines};
+use super::packages::packages;
 use super::style::Style;
 
 /// Requests that are shown: a page's worth.
@@ -32,6 +33,11 @@ pub(super) fn first_requests(timeline: &Timeline, style: Style) -> String {
         let title = harmless(&title(request, ledger));
         let _ = writeln!(text, "{INDENT}{}", wrapped(&title, 2 * INDENT.len()));
         text.push_str(&lines(request, ledger, style));
+        if request.ordinal == Some(1)
+            && let Some(overlap) = &request.overlap
+        {
+            text.push_str(&packages(overlap, style));
+        }
     }
     if let Some(hidden) = firsts.len().checked_sub(SHOWN).filter(|hidden| *hidden > 0) {
         let _ = writeln!(text, "{INDENT}and {}: see -o json", counted(hidden as u64, "more first request"));

@@ -1,53 +1,162 @@
-//! What the JVM did meanwhile, by its own counters.
+//! What the JVM did, by phase and by user requests.
 
-use proto::v1::{JvmWork, Timeline};
+use proto::headline::milestone_ns;
+use proto::v1::{JvmWork, MilestoneKind, Stage, StageKind, Timeline};
 
 use super::WIDTH;
-use super::format::{count, duration, word};
+use super::format::{count, cut, duration, mib, word, wrapped};
 use super::sections::{INDENT, section};
-use super::table::{Column, Columns};
+use super::table::{Column, Columns, Table};
 
-const TITLE: &str = "JVM by its own counters (hsperfdata), by phase";
+/// Columns of the terminal for the sources in a title.
+const SOURCES_WIDTH: usize = 76;
+
+/// A row: what it is of, how long that took, what was done.
+type Row = (String, Option<u64>, JvmWork);
 
 /// Nothing when no phase tells anything.
-pub(super) fn work(timeline: &Timeline) -> String {
-    if timeline.phases.iter().all(|phase| phase.jvm.clone().unwrap_or_default() == JvmWork::default()) {
+pub(super) fn by_phase(timeline: &Timeline) -> String {
+    let row = |phase: &proto::v1::Phase| {
+        (word(phase.kind().as_str_name(), "PHASE_KIND_"), None, phase.jvm.clone().unwrap_or_default())
+    };
+    titled("JVM by phase", Column::fixed("PHASE"), timeline.phases.iter().map(row).collect())
+}
+
+/// Nothing when no stage tells anything.
+pub(super) fn by_requests(timeline: &Timeline) -> String {
+    let row = |stage: &Stage| {
+        let work = stage.jvm.clone().unwrap_or_default();
+        // They have a place by phase.
+        let work = JvmWork { class_load_ns: None, safepoint_ns: None, threads_started: None, ..work };
+        (name(timeline, stage), Some(stage.length_ns), work)
+    };
+    let rows = timeline.stages.iter().map(row).collect();
+    titled("Classes and compiles by user requests", Column::fixed("STAGE"), rows)
+}
+
+/// `before ready`, `ready → first`, `first request`, `2–10`, `11–57`; without readiness, of the port.
+fn name(timeline: &Timeline, stage: &Stage) -> String {
+    let last = |most: u64| stage.to_ordinal.unwrap_or(most);
+    match stage.kind() {
+        StageKind::BeforeReady => format!("before {}", begin(timeline)),
+        StageKind::ReadyToFirst => format!("{} → first", begin(timeline)),
+        StageKind::First => "first request".to_owned(),
+        StageKind::StageKind2To10 => format!("2–{}", last(10)),
+        StageKind::StageKind11To200 => format!("11–{}", last(200)),
+        StageKind::Unspecified => word(stage.kind().as_str_name(), "STAGE_KIND_"),
+    }
+}
+
+/// What the first stage ends with.
+pub(super) fn begin(timeline: &Timeline) -> &'static str {
+    let [ready, first] =
+        [MilestoneKind::Ready, MilestoneKind::FirstRequest].map(|kind| milestone_ns(timeline, kind));
+    let is_ready = ready.is_some_and(|ready| first.is_none_or(|first| ready <= first));
+    if is_ready { "ready" } else { "port open" }
+}
+
+fn titled(title: &str, heading: Column, rows: Vec<Row>) -> String {
+    if rows.iter().all(|(.., work)| !tells(work)) {
         return String::new();
     }
+    let title = format!("{title}{}", sources(rows.iter().map(|(.., work)| work)));
+    let (table, left_out) = table(heading, rows);
+    let footer = (!left_out.is_empty()).then(|| {
+        let note = format!("no room for {}: see -o json", left_out.join(", "));
+        format!("{INDENT}{}\n", wrapped(&note, INDENT.len()))
+    });
+    section(&title, &table, footer)
+}
+
+fn table(heading: Column, rows: Vec<Row>) -> (Table, Vec<&'static str>) {
     let mut table = Columns::new([
-        Column::fixed("PHASE"),
+        heading,
+        Column::fixed(">LENGTH"),
         Column::fixed(">CLASSES"),
         Column::spare(">SHARED", 5),
         Column::spare(">LOAD", 4),
-        Column::fixed(">COMPILES"),
+        Column::spare(">COMPILES", 1),
+        Column::fixed(">C1"),
+        Column::fixed(">C2"),
+        Column::spare(">FAILED", 7),
         Column::spare(">COMPILE", 3),
-        Column::fixed(">GC"),
+        Column::spare(">GC", 1),
         Column::spare(">PAUSES", 2),
         Column::spare(">SAFEPOINTS", 6),
-        Column::spare(">IN THEM", 7),
-        Column::spare(">THREADS", 8),
+        Column::spare(">IN THEM", 10),
+        Column::spare(">THREADS", 13),
+        Column::spare(">JAR READS", 8),
+        Column::spare(">JAR MIB", 9),
+        Column::spare(">MODULES READS", 11),
+        Column::spare(">MODULES MIB", 12),
     ]);
-    for phase in &timeline.phases {
-        let work = phase.jvm.clone().unwrap_or_default();
+    // The sum says nothing more where both are told.
+    let apart = rows.iter().all(|(.., work)| work.compiles.is_none() || work.compiles_c1.is_some());
+    for (name, length_ns, work) in rows {
         table.row([
-            Some(word(phase.kind().as_str_name(), "PHASE_KIND_")),
+            Some(name),
+            length_ns.map(duration),
             work.classes_loaded.map(count),
             work.classes_shared.map(count),
             work.class_load_ns.map(duration),
-            work.compiles.map(count),
+            work.compiles.filter(|_| !apart).map(count),
+            work.compiles_c1.map(count),
+            work.compiles_c2.map(count),
+            work.compiles_failed.map(count),
             work.compile_ns.map(duration),
             work.gc_collections.map(count),
             work.gc_ns.map(duration),
             work.safepoints.map(count),
             work.safepoint_ns.map(duration),
             work.threads_started.map(count),
+            work.jar_reads.map(count),
+            work.jar_bytes.map(mib),
+            work.modules_reads.map(count),
+            work.modules_bytes.map(mib),
         ]);
     }
-    let (table, left_out) = table.fitted(INDENT, WIDTH);
-    let title = if left_out.is_empty() {
-        TITLE.to_owned()
-    } else {
-        format!("{TITLE}; no room for {}", left_out.join(", "))
+    table.fitted(INDENT, WIDTH)
+}
+
+/// Whether there is any number in it.
+fn tells(work: &JvmWork) -> bool {
+    let sources = JvmWork {
+        classes_source: work.classes_source.clone(),
+        compiles_source: work.compiles_source.clone(),
+        gc_source: work.gc_source.clone(),
+        safepoints_source: work.safepoints_source.clone(),
+        ..JvmWork::default()
     };
-    section(&title, &table, None)
+    *work != sources
+}
+
+/// ` (usdt)`, or ` (usdt: classes, compiles; hsperfdata: gc, safepoints)` where they differ. Empty when nobody says.
+fn sources<'a>(works: impl Iterator<Item = &'a JvmWork>) -> String {
+    let mut sources: Vec<(&str, Vec<&str>)> = Vec::new();
+    for work in works {
+        for (group, source) in [
+            ("classes", &work.classes_source),
+            ("compiles", &work.compiles_source),
+            ("gc", &work.gc_source),
+            ("safepoints", &work.safepoints_source),
+        ] {
+            if ["", "none"].contains(&source.as_str()) {
+                continue;
+            }
+            match sources.iter_mut().find(|(known, _)| known == source) {
+                Some((_, groups)) if groups.contains(&group) => {}
+                Some((_, groups)) => groups.push(group),
+                None => sources.push((source, vec![group])),
+            }
+        }
+    }
+    let text = match sources.as_slice() {
+        [] => return String::new(),
+        [(source, _)] => (*source).to_owned(),
+        several => {
+            let named = several.iter().map(|(source, groups)| format!("{source}: {}", groups.join(", ")));
+            named.collect::<Vec<_>>().join("; ")
+        }
+    };
+    format!(" ({})", cut(&text, SOURCES_WIDTH))
 }

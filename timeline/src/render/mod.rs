@@ -11,6 +11,7 @@ mod format;
 mod jvm;
 mod ledger;
 mod list;
+mod packages;
 mod payers;
 mod requests;
 mod sections;
@@ -43,7 +44,8 @@ pub fn describe_with(timeline: &Timeline, style: Style) -> String {
         payers::payers(timeline),
         sections::milestones(timeline),
         first::first_requests(timeline, style),
-        jvm::work(timeline),
+        jvm::by_requests(timeline),
+        jvm::by_phase(timeline),
         sections::routes(timeline),
         sections::cpu(timeline),
         connections::outbound(timeline),

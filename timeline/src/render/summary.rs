@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use proto::headline::{Headline, milestone_ns};
-use proto::v1::{MilestoneKind, Request, RequestClass, SteadyVerdict, Timeline};
+use proto::v1::{MilestoneKind, Request, RequestClass, StageKind, SteadyVerdict, Timeline};
 
 use super::completeness;
 use super::facts::value;
-use super::format::{class_word, counted, cut, duration, harmless, instant, wrapped};
+use super::format::{class_word, count, counted, cut, duration, harmless, instant, wrapped};
+use super::jvm::begin;
 use super::ledger::in_one_line;
 
 /// Where the values begin.
@@ -28,7 +29,7 @@ pub(super) fn summary(timeline: &Timeline) -> String {
     field("Node", Some(timeline.node.clone()));
     let inner = jvm.container_pid.map_or_else(String::new, |pid| format!(" ({pid} in its container)"));
     field("Process", Some(format!("{}{inner}, {}", jvm.pid, jvm.executable)));
-    field("JVM", version(timeline));
+    field("JVM", jvm_line(timeline));
     field("Exec", Some(jvm.exec_at.as_ref().map_or_else(|| "not seen".to_owned(), instant)));
     field("Ready", Some(ready(timeline, headline.ready_ns)));
     field("First request", Some(first_request(timeline, &headline)));
@@ -67,8 +68,8 @@ fn pod(timeline: &Timeline) -> Option<String> {
     Some(format!("{name} ({})", facts.join(", ")))
 }
 
-/// `25.0.3+9-LTS, g1, cds default`, of what is known.
-fn version(timeline: &Timeline) -> Option<String> {
+/// `25.0.3+9-LTS, g1, cds default; before ready 9,716 classes, 5,494 C1 and 582 C2 compiles`, of what is known.
+fn jvm_line(timeline: &Timeline) -> Option<String> {
     /// Columns of the terminal for one of them.
     const LONGEST: usize = 60;
     let known = ["jvm_version", "gc", "cds"].map(|name| (name, value(timeline, name)));
@@ -79,7 +80,22 @@ fn version(timeline: &Timeline) -> Option<String> {
             Some(if name == "cds" { format!("cds {value}") } else { value })
         })
         .collect();
-    (!words.is_empty()).then(|| words.join(", "))
+    let parts = [Some(words.join(", ")), before_ready(timeline)];
+    let parts: Vec<_> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// What was done before the first stage's end.
+fn before_ready(timeline: &Timeline) -> Option<String> {
+    let stage = timeline.stages.iter().find(|stage| stage.kind() == StageKind::BeforeReady)?;
+    let work = stage.jvm.as_ref()?;
+    let classes = work.classes_loaded.map(|classes| format!("{} classes", count(classes)));
+    let compiles = match (work.compiles_c1, work.compiles_c2, work.compiles) {
+        (Some(c1), Some(c2), _) => Some(format!("{} C1 and {} C2 compiles", count(c1), count(c2))),
+        (.., compiles) => compiles.map(|compiles| format!("{} compiles", count(compiles))),
+    };
+    let done: Vec<_> = [classes, compiles].into_iter().flatten().collect();
+    (!done.is_empty()).then(|| format!("before {} {}", begin(timeline), done.join(", ")))
 }
 
 fn ready(timeline: &Timeline, ready_ns: Option<u64>) -> String {

@@ -251,13 +251,76 @@ fn what_a_jvm_does_not_tell_has_no_column_and_no_section() {
 
     let some = JvmWork { classes_loaded: Some(1_234), gc_collections: Some(0), ..JvmWork::default() };
     let text = of(vec![phase(PhaseKind::JvmBoot, None), phase(PhaseKind::AppStart, Some(some))]);
-    let expected = [
-        "JVM by its own counters (hsperfdata), by phase:",
-        "  PHASE      CLASSES  GC",
-        "  jvm_boot         -   -",
-        "  app_start    1,234   0",
-    ];
+    let expected =
+        ["JVM by phase:", "  PHASE      CLASSES  GC", "  jvm_boot         -   -", "  app_start    1,234   0"];
     assert_eq!(section(&text, "JVM"), expected, "zero is something that it tells");
+}
+
+#[test]
+fn what_the_jvm_did_says_by_whom_it_was_counted() {
+    let phase = |jvm| Phase { kind: PhaseKind::AppStart.into(), jvm: Some(jvm), ..Phase::default() };
+    let work = |classes: &str, compiles: &str, compiles_c1| JvmWork {
+        classes_loaded: Some(1),
+        compiles: Some(7),
+        compiles_c1,
+        compiles_c2: compiles_c1.map(|c1| 7 - c1),
+        classes_source: classes.into(),
+        compiles_source: compiles.into(),
+        gc_source: "none".into(),
+        ..JvmWork::default()
+    };
+    let of = |works: Vec<JvmWork>| {
+        let phases = works.into_iter().map(phase).collect();
+        let text = describe(&Timeline { phases, ..Timeline::default() });
+        section(&text, "JVM by phase").iter().map(|line| (*line).to_owned()).collect::<Vec<_>>()
+    };
+    let probed = of(vec![work("usdt", "usdt", Some(5))]);
+    assert_eq!(probed[..2], ["JVM by phase (usdt):", "  PHASE      CLASSES  C1  C2"]);
+    let sampled = of(vec![work("hsperfdata", "hsperfdata", None)]);
+    assert_eq!(sampled[..2], ["JVM by phase (hsperfdata):", "  PHASE      CLASSES  COMPILES"]);
+    let mixed = of(vec![work("hsperfdata", "hsperfdata", None), work("usdt", "symbol", Some(5))]);
+    assert_eq!(
+        mixed,
+        [
+            "JVM by phase (hsperfdata: classes, compiles; usdt: classes; symbol: compiles):",
+            "  PHASE      CLASSES  COMPILES  C1  C2",
+            "  app_start        1         7   -   -",
+            "  app_start        1         7   5   2",
+        ]
+    );
+}
+
+#[test]
+fn stages_are_called_by_what_they_end_with() {
+    let mut timeline = spring();
+    let names = |timeline: &Timeline| {
+        let text = describe(timeline);
+        let line = text.lines().find(|line| line.starts_with("JVM:")).unwrap().to_owned();
+        let rows = section(&text, "Classes and compiles").into_iter().skip(2).take(5);
+        (line, rows.map(|row| row.trim().split("  ").next().unwrap().to_owned()).collect::<Vec<_>>())
+    };
+    let (line, rows) = names(&timeline);
+    assert_eq!(rows, ["before ready", "ready → first", "first request", "2–10", "11–200"]);
+    assert!(line.contains("; before ready 14,866 classes, 6,409 C1 and 715 C2 compiles"), "{line}");
+
+    timeline.milestones.retain(|milestone| milestone.kind() != MilestoneKind::Ready);
+    timeline.stages[4].to_ordinal = Some(57);
+    let (line, rows) = names(&timeline);
+    assert_eq!(rows, ["before port open", "port open → first", "first request", "2–10", "11–57"]);
+    assert!(line.contains("; before port open 14,866 classes"), "{line}");
+}
+
+#[test]
+fn packages_stand_below_the_first_request_only() {
+    let mut timeline = spring();
+    let overlap = timeline.requests[3].overlap.clone();
+    timeline.requests[4].overlap = overlap;
+    let text = describe(&timeline);
+    assert_eq!(text.matches("  PACKAGE ").count(), 1, "{text}");
+    assert!(text.contains("named: 450 of 1,812 classes, 603 of 943 compiles\n"), "{text}");
+    assert!(text.contains("    and 2 more packages: see -o json\n"), "{text}");
+    timeline.requests[3].overlap.as_mut().unwrap().packages.clear();
+    assert!(!describe(&timeline).contains("  PACKAGE "));
 }
 
 #[test]
@@ -274,13 +337,19 @@ fn counters_beyond_reason_cost_columns_not_the_line() {
         safepoints: most,
         safepoint_ns: most,
         threads_started: most,
+        compiles_c1: most,
+        compiles_c2: most,
+        jar_bytes: most,
+        classes_source: "x".repeat(300),
         ..JvmWork::default()
     };
     let phases = vec![Phase { kind: PhaseKind::Steady.into(), jvm: Some(jvm), ..Phase::default() }];
     let text = describe(&Timeline { phases, ..Timeline::default() });
     let lines = section(&text, "JVM");
     fits(&lines.join("\n"));
-    assert!(lines[0].ends_with("; no room for THREADS, IN THEM, SAFEPOINTS, SHARED, LOAD:"), "{text}");
+    let left_out =
+        "  no room for THREADS, IN THEM, JAR MIB, SAFEPOINTS, SHARED, LOAD, COMPILE, PAUSES: see -o json";
+    assert_eq!(lines.last(), Some(&left_out), "{text}");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use proto::v1::{
-    Completeness, Connection, Fact, Gap, Inbound, JvmWork, Ledger, Memory, Milestone, Overlap, PeerWait,
-    Phase, Request, RequestCounts, Route, Timeline,
+    Completeness, Connection, Fact, Gap, Inbound, JvmWork, Ledger, Memory, Milestone, Overlap, Package,
+    PeerWait, Phase, Request, RequestCounts, Route, Stage, Timeline,
 };
 
 use super::super::{Style, WIDTH, describe_with, list, requests};
@@ -48,12 +48,15 @@ prop_compose! {
         line in (prop::option::of(text()), text(), prop::option::of(any::<u32>())),
         times in prop::array::uniform4(amount()),
         ledgers in (prop::option::of(ledger().boxed()), prop::option::of(ledger().boxed())),
-        overlap in prop::option::of((prop::array::uniform5(maybe()), text())),
+        overlap in prop::option::of((prop::array::uniform7(maybe()), text(), prop::collection::vec(package(), 0..13))),
         thread in text(),
         rest in (maybe(), any::<bool>(), text(), amount()),
     ) -> Request {
-        let overlap = overlap.map(|([jit_c1_ns, jit_c2_ns, gc_ns, classes_loaded, compiles], source)| Overlap {
-            jit_c1_ns, jit_c2_ns, gc_ns, classes_loaded, compiles, source, ..Overlap::default()
+        let overlap = overlap.map(|(measured, source, packages)| {
+            let [jit_c1_ns, jit_c2_ns, gc_ns, classes_loaded, compiles, compiles_c1, compiles_c2] = measured;
+            Overlap {
+                jit_c1_ns, jit_c2_ns, gc_ns, classes_loaded, compiles, source, compiles_c1, compiles_c2, packages,
+            }
         });
         Request {
             ordinal: ordinals.0,
@@ -134,24 +137,56 @@ fn inbound() -> impl Strategy<Value = Inbound> {
 
 fn phase() -> impl Strategy<Value = Phase> {
     let cpu_ns = prop::collection::hash_map(text(), amount(), 0..5);
-    (0..9_i32, cpu_ns, maybe(), prop::option::of(work())).prop_map(|(kind, cpu_ns, throttled_ns, jvm)| {
-        Phase { kind, cpu_ns, throttled_ns, jvm, ..Phase::default() }
-    })
+    (0..9_i32, cpu_ns, maybe(), prop::option::of(work().boxed())).prop_map(
+        |(kind, cpu_ns, throttled_ns, jvm)| Phase { kind, cpu_ns, throttled_ns, jvm, ..Phase::default() },
+    )
 }
 
 fn work() -> impl Strategy<Value = JvmWork> {
-    prop::array::uniform10(maybe()).prop_map(|counters| JvmWork {
-        classes_loaded: counters[0],
-        classes_shared: counters[1],
-        class_load_ns: counters[2],
-        compiles: counters[3],
-        compile_ns: counters[4],
-        gc_collections: counters[5],
-        gc_ns: counters[6],
-        safepoints: counters[7],
-        safepoint_ns: counters[8],
-        threads_started: counters[9],
-        ..JvmWork::default()
+    let counters = (prop::array::uniform10(maybe()), prop::array::uniform7(maybe()));
+    (counters, prop::array::uniform4(text())).prop_map(|((counters, probed), sources)| {
+        let [classes_source, compiles_source, gc_source, safepoints_source] = sources;
+        JvmWork {
+            classes_loaded: counters[0],
+            classes_shared: counters[1],
+            class_load_ns: counters[2],
+            compiles: counters[3],
+            compile_ns: counters[4],
+            gc_collections: counters[5],
+            gc_ns: counters[6],
+            safepoints: counters[7],
+            safepoint_ns: counters[8],
+            threads_started: counters[9],
+            compiles_c1: probed[0],
+            compiles_c2: probed[1],
+            compiles_failed: probed[2],
+            jar_reads: probed[3],
+            jar_bytes: probed[4],
+            modules_reads: probed[5],
+            modules_bytes: probed[6],
+            classes_source,
+            compiles_source,
+            gc_source,
+            safepoints_source,
+        }
+    })
+}
+
+fn stage() -> impl Strategy<Value = Stage> {
+    (0..7_i32, amount(), amount(), maybe(), prop::option::of(work().boxed())).prop_map(
+        |(kind, since_exec_ns, length_ns, to_ordinal, jvm)| Stage {
+            kind,
+            since_exec_ns,
+            length_ns,
+            to_ordinal,
+            jvm,
+        },
+    )
+}
+
+fn package() -> impl Strategy<Value = Package> {
+    (text(), prop::array::uniform3(amount())).prop_map(|(name, [classes, compiles_c1, compiles_c2])| {
+        Package { name, classes, compiles_c1, compiles_c2 }
     })
 }
 
@@ -186,7 +221,8 @@ prop_compose! {
         routes in prop::collection::vec(route().boxed(), 0..4),
         connections in prop::collection::vec(connection().boxed(), 0..4),
         inbound in prop::collection::vec(inbound(), 0..3),
-        phases in prop::collection::vec(phase(), 0..4),
+        phases in prop::collection::vec(phase().boxed(), 0..4),
+        stages in prop::collection::vec(stage().boxed(), 0..4),
         milestones in prop::collection::vec(milestone(text()), 0..4),
         facts in prop::collection::vec(fact(text().boxed()), 0..6),
         counts in prop::option::of(prop::array::uniform4(amount())),
@@ -199,6 +235,7 @@ prop_compose! {
             connections,
             inbound,
             phases,
+            stages,
             milestones,
             facts,
             request_counts: counts.map(|[user, probe, self_warmup, unparsed]| {
@@ -256,11 +293,12 @@ proptest! {
     #[test]
     fn what_the_jvm_did_and_shows_stays_in_its_columns(
         milestones in prop::collection::vec(milestone(narrow()), 0..4),
-        jvm in prop::collection::vec(prop::option::of(work()), 0..4),
+        jvm in prop::collection::vec(prop::option::of(work().boxed()), 0..4),
+        stages in prop::collection::vec(stage().boxed(), 0..4),
         facts in prop::collection::vec(fact(narrow()), 0..6),
     ) {
         let phases = jvm.into_iter().map(|jvm| Phase { jvm, ..Phase::default() }).collect();
-        let timeline = Timeline { milestones, phases, facts, ..Timeline::default() };
+        let timeline = Timeline { milestones, phases, stages, facts, ..Timeline::default() };
         let text = describe_with(&timeline, Style::default());
         for line in text.lines() {
             prop_assert!(line.chars().count() <= WIDTH, "{}", line);
