@@ -26,8 +26,8 @@ use summary::Summary;
 const NOTES: &str = "\
 Each number stands beside another's of the same process and the same span; spans are jcold's. known: HotSpot counts its own
 JFR event classes twice and logs them once. allowed: the bound (GC and safepoint time 5 %, CPU 2 % and 5 ms), and what is
-within 2 ms of an edge, or one event of each thread within 20. A recording begins after the JVM does: `rest` is the part of
-a phase from there on, by its intervals; ThreadCPULoad is sampled every 100 ms and knows user time to 10 ms only.
+within 2 ms of an edge, or one event of each thread within 20. A recording begins after the JVM and ends before
+it: `part` is what it has of a phase, by the intervals in it; ThreadCPULoad is sampled every 100 ms and knows user time to 10 ms only.
 schedstat: /proc/PID/task/*/schedstat, read every 10 ms. Stages of the log are cut by the client's clock, and ready is
 `Started` in its words when nobody asked, port_listen in jcold's.";
 
@@ -82,10 +82,12 @@ fn of_jdk(jdk: &Jdk, starts: &[Start], as_json: bool) -> Value {
     if !as_json {
         println!("=== java {}, {} starts, same process", jdk.version, starts.len());
         println!("{}", summary::heading());
-        for summary in &summaries {
+        for summary in summaries.iter().filter(|summary| !summary.is_zero()) {
             println!("{summary}");
         }
-        println!();
+        let zeros = summaries.iter().filter(|summary| summary.is_zero()).count();
+        println!("and {zeros} lines of zeros; all: {}\n", summary::outcome(&summaries));
+        tables.retain(|table| !table.is_empty());
         show(&format!("java {}, GET {} × 200, medians", jdk.version, start::PATH), &tables);
         show_packages(&packages);
     }

@@ -38,6 +38,11 @@ pub struct Table {
 }
 
 impl Table {
+    /// No place knows anything.
+    pub fn is_empty(&self) -> bool {
+        self.rows.iter().flat_map(|row| &row.cells).all(Option::is_none)
+    }
+
     /// `{"jcold": {"first_ns": 1, …}, …}`, without the numbers that a place cannot know.
     pub fn to_json(&self) -> Value {
         let cells = |row: &Row| -> Map<String, Value> {

@@ -148,11 +148,13 @@ pub fn all(start: &Start) -> Vec<Comparison> {
     for span in &spans {
         match start.kind {
             Kind::Xlog => all.extend(NUMBERS.iter().map(|number| by_xlog(truth, span, number))),
-            Kind::Jfr if span.edges.0 >= truth.from_ns => all.extend(by_jfr(truth, span)),
-            // Its recording begins within one of the phases.
-            Kind::Jfr if span.edges.1 > truth.from_ns && span.name.starts_with("phase") => {
-                let rest = spans::rest_of(start, span, truth.from_ns);
-                all.extend(rest.iter().flat_map(|rest| by_jfr(truth, rest)));
+            Kind::Jfr if span.edges.0 >= truth.from_ns && span.edges.1 <= truth.to_ns => {
+                all.extend(by_jfr(truth, span));
+            }
+            // Its recording begins within one of the phases, and ends within another.
+            Kind::Jfr if span.name.starts_with("phase") => {
+                let part = spans::part_of(start, span, (truth.from_ns, truth.to_ns));
+                all.extend(part.iter().flat_map(|part| by_jfr(truth, part)));
             }
             Kind::Plain | Kind::Jfr => {}
         }
@@ -174,7 +176,7 @@ fn by_jfr(truth: &Truth, span: &Span) -> Vec<Comparison> {
         .iter()
         .filter(|number| !number.name.starts_with("classes"))
         // Intervals have fewer numbers than phases: what they lack was not left untold.
-        .filter(|number| !span.is_rest || !span.work[number.field].is_null())
+        .filter(|number| !span.is_part || !span.work[number.field].is_null())
         .map(|number| compared(span, number, "jfr", (number.told)(truth, span.edges)))
         .collect();
     if let Some(told) = truth.classes_counted(span.edges) {

@@ -91,7 +91,9 @@ fn parse(recording: &Value, wall: Anchor, cpus: f64) -> Result<Truth> {
     }
     truth.events.sort_by_key(|event| event.at_ns);
     truth.class_counts.sort_unstable();
+    // Its samples come as long as it records; the last one is some time before the process's end.
     truth.from_ns = truth.class_counts.first().context("no sample of its class count")?.0;
+    truth.to_ns = truth.class_counts.last().map_or(0, |&(at_ns, _)| at_ns);
     truth.shares = shares(&loads, cpus);
     Ok(truth)
 }

@@ -16,8 +16,8 @@ pub struct Span {
     pub work: Value,
     /// CPU by thread class; nothing for stages, which have none.
     pub cpu_ns: Value,
-    /// It is the rest of a phase, made of intervals.
-    pub is_rest: bool,
+    /// It is a part of a phase, made of intervals.
+    pub is_part: bool,
 }
 
 /// The phases, then all of them as one, then the stages.
@@ -37,7 +37,7 @@ fn listed(start: &Start, key: &str, what: &str, prefix: &str) -> Vec<Span> {
                 edges: (from, from + number(&span["lengthNs"]).unwrap_or(0)),
                 work: span["jvm"].clone(),
                 cpu_ns: span["cpuNs"].clone(),
-                is_rest: false,
+                is_part: false,
             })
         })
         .collect()
@@ -57,7 +57,7 @@ fn whole(phases: &[Span]) -> Option<Span> {
         edges: (first.edges.0, last.edges.1),
         work: Value::Object(work),
         cpu_ns: Value::Object(sum(phases.iter().map(|phase| &phase.cpu_ns))),
-        is_rest: false,
+        is_part: false,
     })
 }
 
@@ -73,16 +73,16 @@ fn sum<'a>(objects: impl Iterator<Item = &'a Value>) -> Map<String, Value> {
     sums
 }
 
-/// The intervals that lie in the part of `phase` after an instant, as one span with a phase's fields: a truth that begins
+/// The intervals that lie in both `phase` and another span, as one span with a phase's fields: a truth that begins or ends
 /// within a phase is compared with that part. None when there is no interval in it.
-pub fn rest_of(start: &Start, phase: &Span, from_ns: u64) -> Option<Span> {
+pub fn part_of(start: &Start, phase: &Span, within: (u64, u64)) -> Option<Span> {
     let edges = |interval: &Value| {
         let from = start.exec_ns + number(&interval["sinceExecNs"]).unwrap_or(0);
         (from, from + number(&interval["lengthNs"]).unwrap_or(0))
     };
     let inside = |interval: &&Value| {
         let (from, to) = edges(interval);
-        from >= from_ns.max(phase.edges.0) && to <= phase.edges.1
+        from >= phase.edges.0.max(within.0) && to <= phase.edges.1.min(within.1)
     };
     let intervals: Vec<&Value> = list(&start.timeline.value["intervals"]).filter(inside).collect();
     let (first, last) = (intervals.first()?, intervals.last()?);
@@ -105,11 +105,11 @@ pub fn rest_of(start: &Start, phase: &Span, from_ns: u64) -> Option<Span> {
         }
     }
     Some(Span {
-        name: format!("{}, rest", phase.name),
+        name: format!("{}, part", phase.name),
         edges: (edges(first).0, edges(last).1),
         work: Value::Object(work),
         cpu_ns: Value::Object(sum(intervals.iter().map(|slice| &slice["cpuNs"]))),
-        is_rest: true,
+        is_part: true,
     })
 }
 

@@ -30,6 +30,11 @@ pub fn summaries(comparisons: impl Iterator<Item = Comparison>) -> Vec<Summary> 
 }
 
 impl Summary {
+    /// Both told nothing but zero.
+    pub fn is_zero(&self) -> bool {
+        self.all.iter().all(|one| one.jcold == Some(0) && one.theirs == 0)
+    }
+
     /// For the report.
     pub fn to_json(&self) -> Value {
         let verdicts: BTreeMap<&str, usize> =
@@ -62,6 +67,17 @@ impl Summary {
         }
         verdicts
     }
+}
+
+/// How many comparisons came to what, in words.
+pub fn outcome(summaries: &[Summary]) -> String {
+    let mut counts: BTreeMap<Verdict, usize> = BTreeMap::new();
+    for (verdict, count) in summaries.iter().flat_map(Summary::verdicts) {
+        *counts.entry(verdict).or_default() += count;
+    }
+    let words: Vec<String> =
+        counts.into_iter().map(|(verdict, count)| format!("{count} {}", verdict.name())).collect();
+    words.join(", ")
 }
 
 /// The heading of [`Summary`]'s lines.

@@ -92,6 +92,8 @@ pub struct Share {
 pub struct Truth {
     /// It tells nothing of what was before, boot time, nanoseconds.
     pub from_ns: u64,
+    /// Nor of what was from then on.
+    pub to_ns: u64,
     /// In the order of their instants.
     pub events: Vec<Event>,
     /// Number of classes loaded so far at instants of boot time, where the source samples it.

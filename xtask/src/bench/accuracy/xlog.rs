@@ -61,7 +61,8 @@ fn parse(text: &str, monotonic: Anchor) -> Result<Truth> {
     }
     // A thread's line may come before one with an earlier instant.
     truth.events.sort_by_key(|event| event.at_ns);
-    truth.from_ns = truth.events.first().map_or(0, |event| event.at_ns);
+    // It is there from the first class to the last thread.
+    truth.to_ns = u64::MAX;
     Ok(truth)
 }
 
