@@ -10,6 +10,7 @@ use proto::v1::{
 use super::{Style, describe, describe_with, list, requests};
 use messages::{EXEC_AT, MS, dead, spring, tls};
 
+mod done;
 mod messages;
 mod properties;
 
