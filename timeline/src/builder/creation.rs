@@ -17,14 +17,14 @@ pub(super) struct Creation {
     thread: Option<(u64, String)>,
     /// That is the last one.
     is_last: bool,
-    /// It will say itself.
-    says: bool,
+    /// Whether it will say so itself, once that is known.
+    says: Option<bool>,
 }
 
 impl Creation {
     /// Whether it will say that it is initialised.
     pub fn says(&mut self, says: bool) {
-        self.says |= says;
+        self.says = Some(says);
     }
 
     /// A thread of the virtual machine got its name.
@@ -38,7 +38,11 @@ impl Creation {
 
     /// Whether its last thread tells, since nothing better will come.
     pub fn is_due(&self, now_ns: u64) -> bool {
-        let wait_ns = if self.says { INITIALIZED_NS } else { PROBED_NS };
+        let wait_ns = match self.says {
+            Some(true) => INITIALIZED_NS,
+            None => PROBED_NS,
+            Some(false) => 0,
+        };
         let (Some((at_ns, _)), true) = (&self.thread, self.is_last) else { return false };
         at_ns.saturating_add(wait_ns) <= now_ns
     }

@@ -153,6 +153,7 @@ impl Builder {
                 self.threads.named(tid, name);
                 if self.milestones.at(v1::MilestoneKind::JvmCreated).is_none() {
                     self.creation.named(at_ns, self.threads.name(tid), self.threads.class(tid));
+                    self.jvm_created_by(at_ns);
                 }
             }
             What::ThreadFound { name } => self.threads.named(tid, name),
@@ -240,6 +241,7 @@ impl Builder {
             }
             &What::Probed { probed } => {
                 self.creation.says(probed.vm_init != Source::None);
+                self.jvm_created_by(at_ns);
                 self.work.probed(self.since_exec(at_ns), probed);
             }
             What::Counted { counted } => self.work.counted(self.since_exec(at_ns), counted),
@@ -265,6 +267,13 @@ impl Builder {
     fn jvm_created(&mut self) {
         if let Some((at_ns, name)) = self.creation.take() {
             self.milestones.reach(v1::MilestoneKind::JvmCreated, at_ns, format!("thread {name:?}"));
+        }
+    }
+
+    /// The same, if nothing better will come.
+    fn jvm_created_by(&mut self, now_ns: u64) {
+        if self.creation.is_due(now_ns) {
+            self.jvm_created();
         }
     }
 
@@ -386,9 +395,7 @@ impl Builder {
             self.ended(ended);
         }
         self.keep_settled(Some(now_ns));
-        if self.creation.is_due(now_ns) {
-            self.jvm_created();
-        }
+        self.jvm_created_by(now_ns);
         let now = self.since_exec(now_ns);
         self.settle(Some(now));
         if self.steady.is_some() {

@@ -243,6 +243,11 @@ fn a_vm_that_was_probed_too_late_to_say_so_is_told_after_a_moment() {
     assert!(!created(&mut building));
     building.tick(EXEC_NS + 1_100 * MS);
     assert!(created(&mut building));
+
+    let mut building = builder(start());
+    building.apply(&named(35, 112, "Notification Th"));
+    building.apply(&at(36, 0, What::Probed { probed: Probed::default() }));
+    assert!(created(&mut building), "it will not say so");
 }
 
 #[test]
