@@ -74,6 +74,14 @@ fn of_jdk(jdk: &Jdk, starts: &[Start], as_json: bool) -> Value {
     for start in starts.iter().filter(|start| !start.timeline.complete()) {
         say("WARNING", &format!("{}: {}", start.title(), start.timeline.summary()));
     }
+    for (number, start) in (1..).zip(starts) {
+        for span in spans::of(start).iter().filter(|span| span.work["compilesSource"] == "hsperfdata") {
+            say(
+                "WARNING",
+                &format!("start {number}, {}: {} was sampled, not probed", start.title(), span.name),
+            );
+        }
+    }
     let comparisons: Vec<Vec<Comparison>> = starts.iter().map(compare::all).collect();
     let summaries = summary::summaries(comparisons.iter().flatten().cloned());
     let mut tables: Vec<Table> = stages::tables(starts);

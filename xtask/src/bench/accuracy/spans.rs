@@ -1,9 +1,16 @@
 //! Spans of a timeline, in boot time, with what jcold told of each.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
 use super::start::Start;
 use crate::timeline::{Timeline, list, number};
+
+/// Where a JvmWork says what its numbers are from.
+const SOURCES: [&str; 4] = ["classesSource", "compilesSource", "gcSource", "safepointsSource"];
+/// What a phase has and an interval has too.
+const PARTS: [&str; 5] = ["classesLoaded", "compiles", "compilesC1", "compilesC2", "gcNs"];
 
 /// A span.
 #[derive(Debug, Clone)]
@@ -43,14 +50,15 @@ fn listed(start: &Start, key: &str, what: &str, prefix: &str) -> Vec<Span> {
         .collect()
 }
 
-/// From exec to the end of the last phase.
+/// From exec to the end of the last phase. A number that some phase does not tell is not told of the whole.
 fn whole(phases: &[Span]) -> Option<Span> {
     let (first, last) = (phases.first()?, phases.last()?);
     let mut work = sum(phases.iter().map(|phase| &phase.work));
-    for (name, value) in first.work.as_object().into_iter().flatten() {
-        if name.ends_with("Source") {
-            work.insert(name.clone(), value.clone());
-        }
+    work.retain(|name, _| phases.iter().all(|phase| !phase.work[name].is_null()));
+    for source in SOURCES {
+        let told: BTreeSet<&str> = phases.iter().filter_map(|phase| phase.work[source].as_str()).collect();
+        let told: Vec<&str> = told.into_iter().collect();
+        work.insert(source.to_owned(), told.join("/").into());
     }
     Some(Span {
         name: "all phases".into(),
@@ -61,7 +69,7 @@ fn whole(phases: &[Span]) -> Option<Span> {
     })
 }
 
-/// Number by number the sum; a number that is nowhere stays away.
+/// Number by number the sum.
 fn sum<'a>(objects: impl Iterator<Item = &'a Value>) -> Map<String, Value> {
     let mut sums = Map::new();
     for (name, value) in objects.filter_map(Value::as_object).flatten() {
@@ -86,23 +94,10 @@ pub fn part_of(start: &Start, phase: &Span, within: (u64, u64)) -> Option<Span> 
     };
     let intervals: Vec<&Value> = list(&start.timeline.value["intervals"]).filter(inside).collect();
     let (first, last) = (intervals.first()?, intervals.last()?);
-    let mut work = Map::new();
-    for (interval, phase) in [
-        ("classesLoaded", "classesLoaded"),
-        ("compilesC1", "compilesC1"),
-        ("compilesC2", "compilesC2"),
-        ("compiles", "compiles"),
-        ("gcNs", "gcNs"),
-    ] {
-        let told: Vec<u64> = intervals.iter().filter_map(|slice| number(&slice[interval])).collect();
-        if !told.is_empty() {
-            work.insert(phase.to_owned(), json!(told.iter().sum::<u64>()));
-        }
-    }
-    for (name, value) in phase.work.as_object().into_iter().flatten() {
-        if name.ends_with("Source") {
-            work.insert(name.clone(), value.clone());
-        }
+    let mut work = sum(intervals.iter().copied());
+    work.retain(|name, _| PARTS.contains(&name.as_str()));
+    for source in SOURCES {
+        work.insert(source.to_owned(), phase.work[source].clone());
     }
     Some(Span {
         name: format!("{}, part", phase.name),

@@ -39,6 +39,8 @@ const EDGES: &[Column] = &[
 ];
 /// Most packages that are listed.
 const PACKAGES: usize = 12;
+/// Packages past the limit of a timeline.
+const OTHER: &str = "(other)";
 
 /// A number of stages: its key, its name, where a timeline has it, and what counts in a truth.
 type Counted = (&'static str, &'static str, &'static str, fn(&What) -> bool);
@@ -204,15 +206,19 @@ fn told(timeline: &Timeline) -> BTreeMap<String, u64> {
     packages.into_iter().flat_map(list).filter_map(of_package).collect()
 }
 
-/// The log's classes between data ready and last byte, by jcold's instants.
+/// The log's classes between data ready and last byte, by jcold's instants. Packages that jcold's list of that start has no
+/// room for are others here too.
 fn logged(start: &Start) -> Option<BTreeMap<String, u64>> {
     let request = first(&start.timeline)?;
     let from_ns = start.exec_ns + number(&request["sinceExecNs"])?;
     let span = (from_ns, from_ns + number(&request["latencyNs"])?);
+    let named = told(&start.timeline);
     let mut counts = BTreeMap::new();
     for event in start.truth.as_ref()?.within(span, &|what: &What| matches!(what, What::Class(_))) {
         if let What::Class(class) = &event.what {
-            *counts.entry(class.package().to_owned()).or_default() += 1;
+            let named = named.is_empty() || named.contains_key(class.package());
+            let name = if named { class.package() } else { OTHER };
+            *counts.entry(name.to_owned()).or_default() += 1;
         }
     }
     Some(counts)

@@ -1,6 +1,6 @@
 //! The same comparison of several starts, in one line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
 
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ pub fn outcome(summaries: &[Summary]) -> String {
 /// The heading of [`Summary`]'s lines.
 pub fn heading() -> String {
     format!(
-        "{:<11}{:<26}{:<17}{:<12}{:>11}{:>11}{:>10}{:>12}{:>11}  verdicts",
+        "{:<11}{:<26}{:<17}{:<17}{:>11}{:>11}{:>10}{:>12}{:>11}  verdicts",
         "by", "span", "number", "source", "jcold", "theirs", "known", "worst diff", "allowed"
     )
 }
@@ -115,10 +115,11 @@ impl fmt::Display for Summary {
             };
             write!(verdicts, " {mark}{count} {}", verdict.name())?;
         }
-        let source = self.all.first().map_or("", |one| one.source.as_str());
+        let sources: BTreeSet<&str> = self.all.iter().map(|one| one.source.as_str()).collect();
+        let source = sources.into_iter().collect::<Vec<_>>().join("/");
         write!(
             f,
-            "{by:<11}{span:<26}{number:<17}{source:<12}{:>11}{:>11}{:>10}{:>12}{:>11} {verdicts}",
+            "{by:<11}{span:<26}{number:<17}{source:<17}{:>11}{:>11}{:>10}{:>12}{:>11} {verdicts}",
             shown(self.median(|one| one.jcold)),
             shown(self.median(|one| Some(one.theirs))),
             explained.unwrap_or_default(),
@@ -150,7 +151,7 @@ mod tests {
         let starts = [comparison(314, 310, 4, 0), comparison(309, 312, 0, 2), comparison(311, 310, 0, 1)];
         let summaries = summaries(starts.into_iter());
         assert_eq!(summaries.len(), 1);
-        let expected = "xlog       stage first               classes_loaded   usdt                311        310          \
+        let expected = "xlog       stage first               classes_loaded   usdt                     311        310          \
                         \x20         −3          2  ✓1 exact ✓1 within ✗1 off";
         assert_eq!(summaries[0].to_string(), expected);
     }
