@@ -151,7 +151,7 @@ fn report(jdk: &Jdk, rounds: &[Round], as_json: bool) -> Value {
     };
     if !as_json {
         println!("=== java {}, {} rounds, medians", jdk.version, rounds.len());
-        println!("{:<24}{:>12}{:>12}{:>12}", "exec → Started", "wall", "CPU", "agent's CPU");
+        println!("{:<28}{:>12}{:>12}{:>12}", "exec → Started", "wall", "CPU", "agent's CPU");
     }
     let mut medians = serde_json::Map::new();
     for watched in [Usdt, Plain, Alone] {
@@ -165,7 +165,7 @@ fn report(jdk: &Jdk, rounds: &[Round], as_json: bool) -> Value {
         if !as_json {
             let cell = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), ms);
             println!(
-                "{:<24}{:>12}{:>12}{:>12}",
+                "{:<28}{:>12}{:>12}{:>12}",
                 watched.name(),
                 cell(wall_ns),
                 cell(cpu_ns),
@@ -183,7 +183,7 @@ fn report(jdk: &Jdk, rounds: &[Round], as_json: bool) -> Value {
             (ratio(one, other, &|taken| taken.wall_ns), ratio(one, other, &|taken| taken.cpu_ns));
         ratios.insert(key.into(), json!({"wall": wall.map(Ratio::to_json), "cpu": cpu.map(Ratio::to_json)}));
         if let (false, Some(wall), Some(cpu)) = (as_json, wall, cpu) {
-            println!("{:<24}wall {wall}    CPU {cpu}", format!("cost of {name}"));
+            println!("{:<28}wall {wall}    CPU {cpu}", format!("cost of {name}"));
         }
     }
     if !as_json {
