@@ -43,7 +43,7 @@ pub struct Probed {
     pub safepoints: Source,
     /// Java threads.
     pub threads: Source,
-    /// The end of the virtual machine's initialisation.
+    /// See [`crate::What::VmInitialized`].
     pub vm_init: Source,
 }
 

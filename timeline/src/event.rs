@@ -256,7 +256,7 @@ pub enum What {
         /// That of its class, see [`crate::package`].
         package: String,
     },
-    /// The virtual machine is initialised.
+    /// The virtual machine has initialised its first classes; most of its own threads and its modules come after.
     VmInitialized,
     /// A Java thread starts to run.
     ThreadStarted {

@@ -18,7 +18,6 @@ use self::{creation::Creation, kept::Pending, stages::Stages, threads::Threads, 
 use crate::{
     accounts::Accounts,
     class::{ThreadClass, ThreadClasses},
-    counted::Source,
     cpu::Cpu,
     event::{Event, Start, What},
     inbound::{Client, Ended, Inbound, Outcome, Read, Touch},
@@ -33,8 +32,6 @@ use crate::{
 
 /// Gaps that are kept; the last one says that there were more.
 const GAPS_MAX: usize = 50;
-/// Evidence of a virtual machine that said so itself: HotSpot's static probe at the end of Threads::create_vm.
-const VM_INITIALIZED: &str = "vm__init__end";
 
 /// What was made, delivered and lost of a process, for its completeness.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -151,14 +148,13 @@ impl Builder {
         match what {
             What::ThreadNamed { name } => {
                 self.threads.named(tid, name);
-                if self.milestones.at(v1::MilestoneKind::JvmCreated).is_none() {
-                    self.creation.named(at_ns, self.threads.name(tid), self.threads.class(tid));
-                    self.jvm_created_by(at_ns);
+                let is_open = self.milestones.at(v1::MilestoneKind::JvmCreated).is_none();
+                if is_open && self.creation.named(at_ns, self.threads.name(tid), self.threads.class(tid)) {
+                    self.jvm_created();
                 }
             }
             What::ThreadFound { name } => self.threads.named(tid, name),
             What::ThreadStarted { name } => self.threads.started(tid, name),
-            What::VmInitialized => self.vm_initialized(at_ns),
             What::ThreadAccount { account, leaving } => {
                 let compiles = matches!(self.threads.class(tid), ThreadClass::JitC1 | ThreadClass::JitC2);
                 for mut span in self.accounts.told(tid, at_ns, account, *leaving) {
@@ -239,41 +235,24 @@ impl Builder {
             What::Sampled { sample, counted } => {
                 self.work.sampled(self.since_exec(at_ns), sample, counted.as_deref());
             }
-            &What::Probed { probed } => {
-                self.creation.says(probed.vm_init != Source::None);
-                self.jvm_created_by(at_ns);
-                self.work.probed(self.since_exec(at_ns), probed);
-            }
+            &What::Probed { probed } => self.work.probed(self.since_exec(at_ns), probed),
             What::Counted { counted } => self.work.counted(self.since_exec(at_ns), counted),
             What::Facts { facts } => self.shows(facts),
             What::Memory { memory } => self.remember(at_ns, *memory),
             What::ClassLoaded { package } => self.names.loaded(at_ns, package),
             What::Compiled { compiler, package } => self.names.compiled(at_ns, package, *compiler),
+            // See `creation`.
+            What::VmInitialized => {}
             What::IoUring => self.note(at_ns, "not followed: what the process does through io_uring"),
             &What::Exited { status } => self.exited(at_ns, status),
             What::Missed { length_ns, reason } => self.missed(at_ns, *length_ns, reason.clone()),
         }
     }
 
-    /// The VM says that it is done. What was seen of it before goes on in the order in which it was seen.
-    fn vm_initialized(&mut self, at_ns: u64) {
-        let is_exec = |milestone: &v1::Milestone| milestone.kind() == v1::MilestoneKind::ProcessExec;
-        if self.milestones.reached().iter().all(is_exec) {
-            self.milestones.reach(v1::MilestoneKind::JvmCreated, at_ns, VM_INITIALIZED.to_owned());
-        }
-    }
-
-    /// The VM was created, if it did not say so, when the latest of its threads got its name.
+    /// The VM was created, if its own last thread was not seen to be, when the latest of them was.
     fn jvm_created(&mut self) {
         if let Some((at_ns, name)) = self.creation.take() {
             self.milestones.reach(v1::MilestoneKind::JvmCreated, at_ns, format!("thread {name:?}"));
-        }
-    }
-
-    /// The same, if nothing better will come.
-    fn jvm_created_by(&mut self, now_ns: u64) {
-        if self.creation.is_due(now_ns) {
-            self.jvm_created();
         }
     }
 
@@ -395,7 +374,6 @@ impl Builder {
             self.ended(ended);
         }
         self.keep_settled(Some(now_ns));
-        self.jvm_created_by(now_ns);
         let now = self.since_exec(now_ns);
         self.settle(Some(now));
         if self.steady.is_some() {

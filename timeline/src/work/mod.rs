@@ -1,7 +1,7 @@
 //! What the JVM did, in any span: counted by probes since it is probed, by its own sampled counters before.
 //!
-//! Each counter is one curve that never falls. Up to the instant of [`crate::What::Probed`] it is what hsperfdata says,
-//! at most the base; from then on it is the base and what probes have counted. The base is what the JVM had done before, from
+//! Each counter is one curve that never falls: the base and what probes have counted, and before the instant of
+//! [`crate::What::Probed`] what hsperfdata says, when that is less. The base is what the JVM had done before, from
 //! a sample at whose instant the probes' counters are known as well. So the parts of a span make the whole, and a span
 //! between two instants since then needs no base.
 //!
@@ -188,14 +188,16 @@ impl Work {
         let base = self.base.of(index).filter(|_| self.is_counted(index, u64::MAX));
         let sampled = |instant: &Instant| {
             let sampled = instant.sampled?[index]?;
-            Some(base.map_or(sampled, |base| base.min(sampled)))
+            // Probes are attached one after the other: some count before they all do.
+            let most = base.and_then(|base| Some(base.saturating_add(counted(instant)?)));
+            Some(most.map_or(sampled, |most| most.min(sampled)))
         };
         if self.is_counted(index, to.at_ns) {
             if self.is_counted(index, from.at_ns) {
                 return Some(counted(to)?.saturating_sub(counted(from)?));
             }
             if let Some(base) = base {
-                return Some((base - sampled(from)?).saturating_add(counted(to)?));
+                return Some(base.saturating_add(counted(to)?).saturating_sub(sampled(from)?));
             }
         }
         Some(sampled(to)?.saturating_sub(sampled(from)?))

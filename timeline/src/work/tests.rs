@@ -113,6 +113,19 @@ fn compilers_are_told_apart_where_probes_tell_all() {
 }
 
 #[test]
+fn what_probes_counted_before_all_of_them_were_there_is_no_jump() {
+    let mut work = Work::new(&Start::default());
+    work.probed(40 * MS, PROBED);
+    sampled(&mut work, 20, 400);
+    work.counted(30 * MS, &done(20, 0, 0));
+    work.counted(39 * MS, &done(50, 0, 0));
+    work.sampled(60 * MS, &sample(520), Some(&done(100, 0, 0)));
+    assert_eq!(classes(&work, 0, 35), Some(440), "no more than were before, and are counted by then");
+    assert_eq!(classes(&work, 0, 40), Some(470));
+    assert_eq!(classes(&work, 35, 40), Some(30));
+}
+
+#[test]
 fn without_hsperfdata_only_what_follows_is_known() {
     let mut work = Work::new(&Start::default());
     work.probed(40 * MS, PROBED);

@@ -250,7 +250,8 @@ pub fn counted_story() -> Vec<Event> {
         |ms, compiler, package: &str| at(ms, C2, What::Compiled { compiler, package: package.to_owned() });
     let mut events = vec![
         at(32, 0, What::Probed { probed: PROBED }),
-        at(40, MAIN, What::VmInitialized),
+        at(33, MAIN, What::VmInitialized),
+        counted(35, did(5)),
         counted(40, did(10)),
         sampled(60, 50, Some(did(50))),
         at(902, WORKER, What::ThreadStarted { name: "http-nio-18117-exec-1".to_owned() }),

@@ -3,7 +3,7 @@
 use crate::common::*;
 use proptest::prelude::*;
 use proto::{fold::fold, v1};
-use timeline::{Builder, Counted, Event, Probed, Settings, Start, What};
+use timeline::{Builder, Counted, Event, Settings, Start, What};
 
 /// (kind, begin and length in milliseconds, last ordinal, classes, C1, C2).
 type Row = (&'static str, u64, u64, Option<u64>, Option<u64>, Option<u64>, Option<u64>);
@@ -171,8 +171,8 @@ fn phases_say_who_counted() {
     assert_eq!(
         phases,
         [
-            ("PHASE_KIND_JVM_BOOT", Some(460), Some(10), usdt()),
-            ("PHASE_KIND_APP_START", Some(8_990), Some(8_990), usdt()),
+            ("PHASE_KIND_JVM_BOOT", Some(455), Some(5), usdt()),
+            ("PHASE_KIND_APP_START", Some(8_995), Some(8_995), usdt()),
             ("PHASE_KIND_LISTENING", Some(400), Some(400), usdt()),
             ("PHASE_KIND_READY_IDLE", Some(100), Some(100), usdt()),
             ("PHASE_KIND_FIRST_REQUEST", Some(310), Some(310), usdt()),
@@ -200,54 +200,33 @@ fn the_first_request_names_the_packages_that_it_loaded() {
 }
 
 #[test]
-fn the_vm_is_created_when_it_says_so() {
+fn the_vm_is_created_with_the_last_of_its_threads() {
     let evidence = |events: &[Event]| {
         let timeline = told(start(), events);
         let created = timeline.milestones.into_iter().find(|m| m.kind() == v1::MilestoneKind::JvmCreated);
         created.map(|milestone| (milestone.since_exec_ns / MS, milestone.evidence))
     };
     let listening = at(950, MAIN, What::Listening { address: ([0, 0, 0, 0], 80).into() });
+    let pool = at(700, POOL, What::Connecting { socket: 1, peer: ([127, 0, 0, 1], 5432).into() });
+    let connected = at(701, POOL, What::Established { socket: 1, local: ([127, 0, 0, 1], 41_000).into() });
     let last = named(35, 112, "Notification Th");
-    let probed = at(36, 0, What::Probed { probed: PROBED });
-    let blind = at(36, 0, What::Probed { probed: Probed { vm_init: timeline::Source::None, ..PROBED } });
-    let says = at(41, MAIN, What::VmInitialized);
-    let thread = |ms| Some((ms, "thread \"Notification Th\"".to_owned()));
-    let said = Some((41, "vm__init__end".to_owned()));
+    let first_classes = at(20, MAIN, What::VmInitialized);
     let whole = at(34, 112, What::ThreadStarted { name: "Notification Thread".to_owned() });
+    let c2 = |ms| named(ms, C2, "C2 CompilerThre");
+    let thread = |ms, name: &str| Some((ms, format!("thread {name:?}")));
     for (events, expect) in [
-        (vec![last.clone(), probed.clone(), says.clone(), listening.clone()], said.clone()),
-        (vec![probed.clone(), last.clone(), says.clone()], said),
+        (vec![first_classes.clone(), whole, last.clone()], thread(35, "Notification Thread")),
+        (vec![last, c2(700), listening.clone()], thread(35, "Notification Th")),
+        (vec![c2(31), listening.clone()], thread(31, "C2 CompilerThre")),
         (
-            vec![probed.clone(), last.clone(), listening.clone(), at(951, MAIN, What::VmInitialized)],
-            thread(35),
+            vec![c2(31), named(699, POOL, "HikariPool-1 ad"), pool, connected, c2(800), listening.clone()],
+            thread(31, "C2 CompilerThre"),
         ),
-        (vec![blind, last.clone(), named(700, C2, "C2 CompilerThre"), listening.clone()], thread(35)),
-        (vec![probed, last.clone(), at(90, 100, What::Exited { status: Some(0) })], thread(35)),
-        (vec![last.clone()], thread(35)),
-        (vec![whole, last], Some((35, "thread \"Notification Thread\"".to_owned()))),
-        (vec![listening], None),
+        (vec![c2(31), at(90, 100, What::Exited { status: Some(0) })], thread(31, "C2 CompilerThre")),
+        (vec![first_classes, listening], None),
     ] {
         assert_eq!(evidence(&events), expect);
     }
-}
-
-#[test]
-fn a_vm_that_was_probed_too_late_to_say_so_is_told_after_a_moment() {
-    let mut building = builder(start());
-    let created = |building: &mut Builder| milestones(&building.snapshot()).len() > 1;
-    building.apply(&named(35, 112, "Notification Th"));
-    building.tick(EXEC_NS + 100 * MS);
-    assert!(!created(&mut building), "it may still say so");
-    building.apply(&at(120, 0, What::Probed { probed: PROBED }));
-    building.tick(EXEC_NS + 500 * MS);
-    assert!(!created(&mut building));
-    building.tick(EXEC_NS + 1_100 * MS);
-    assert!(created(&mut building));
-
-    let mut building = builder(start());
-    building.apply(&named(35, 112, "Notification Th"));
-    building.apply(&at(36, 0, What::Probed { probed: Probed::default() }));
-    assert!(created(&mut building), "it will not say so");
 }
 
 #[test]
