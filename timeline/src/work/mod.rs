@@ -72,12 +72,12 @@ impl Work {
         *self = Self { phases, ..Self::default() };
     }
 
-    /// Takes a sample, and what probes had counted at the same instant; instants are since exec.
+    /// Takes a sample, and what probes had counted when it was read; instants are since exec. Its instant is the reader's,
+    /// microseconds off: it is no step of what is counted.
     pub fn sampled(&mut self, at_ns: u64, sample: &Sample, counted: Option<&Counted>) {
         let counters = of_sample(sample);
         self.samples.sampled(at_ns, counters);
         if let Some(counted) = counted {
-            self.counted(at_ns, counted);
             let is_probed = self.probed.is_some_and(|(since_ns, _)| since_ns <= at_ns);
             self.base.tell(&counters, &of_counted(counted), is_probed);
         }

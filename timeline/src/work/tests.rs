@@ -70,6 +70,7 @@ fn probed() -> Work {
     work.probed(40 * MS, PROBED);
     work.counted(50 * MS, &done(20, 3, 0));
     let both = Sample { compiles: Some(14), compile_ns: Some(5_000), ..sample(500) };
+    work.counted(60 * MS, &done(50, 8, 0));
     work.sampled(60 * MS, &both, Some(&done(50, 8, 0)));
     work.counted(100 * MS, &done(700, 60, 5));
     work.counted(101 * MS, &Counted { compiles_failed: 1, jar_reads: 9, jar_bytes: 512, ..done(701, 60, 5) });
@@ -216,11 +217,17 @@ proptest! {
             let counted = base.map(|base| done(total - base, total - base, 0));
             match (told, counted) {
                 (0, Some(counted)) => work.counted(at_ms * MS, &counted),
-                (1, Some(counted)) => work.sampled(at_ms * MS, &sample(total), Some(&counted)),
+                (1, Some(counted)) => {
+                    work.counted(at_ms * MS, &counted);
+                    work.sampled(at_ms * MS, &sample(total), Some(&counted));
+                }
                 _ => sampled(&mut work, at_ms, total),
             }
         }
         let counted = base.map(|base| done(total - base, total - base, 0));
+        if let Some(counted) = &counted {
+            work.counted(at_ms * MS, counted);
+        }
         work.sampled(at_ms * MS, &sample(total), counted.as_ref());
         let (a, b) = (cuts.0 % at_ms, cuts.1 % at_ms);
         let (a, b) = (a.min(b), a.max(b));

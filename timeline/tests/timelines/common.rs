@@ -253,6 +253,7 @@ pub fn counted_story() -> Vec<Event> {
         at(33, MAIN, What::VmInitialized),
         counted(35, did(5)),
         counted(40, did(10)),
+        counted(60, did(50)),
         sampled(60, 50, Some(did(50))),
         at(902, WORKER, What::ThreadStarted { name: "http-nio-18117-exec-1".to_owned() }),
         counted(949, did(9_000)),
