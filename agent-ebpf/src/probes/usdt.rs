@@ -117,7 +117,9 @@ pub fn jvm_gc_begin(ctx: ProbeContext) -> u32 {
     let Some(visit) = visit(&ctx) else { return 0 };
     // SAFETY: a visit's pointers are valid until the program ends.
     unsafe {
-        (*visit.jvm).gc_since_ns = now_ns();
+        if (*visit.jvm).gc_since_ns == 0 {
+            (*visit.jvm).gc_since_ns = now_ns();
+        }
         work::did(visit.process, visit.jvm, Probe::GcBegin);
     }
     0
@@ -129,7 +131,13 @@ pub fn jvm_gc_end(ctx: ProbeContext) -> u32 {
     let Some(visit) = visit(&ctx) else { return 0 };
     // SAFETY: a visit's pointers are valid until the program ends.
     unsafe {
-        add(&(*visit.work).gc_ns, elapsed(&raw mut (*visit.jvm).gc_since_ns));
+        // A collection for the metaspace says begin and end within those of its operation (since JDK 21,
+        // src/hotspot/share/gc/shared/gcVMOperations.cpp): it is one.
+        let gc_ns = elapsed(&raw mut (*visit.jvm).gc_since_ns);
+        if gc_ns == 0 {
+            return 0;
+        }
+        add(&(*visit.work).gc_ns, gc_ns);
         add(&(*visit.work).collections, 1);
         work::did(visit.process, visit.jvm, Probe::GcEnd);
     }
