@@ -374,6 +374,9 @@ impl Builder {
             self.ended(ended);
         }
         self.keep_settled(Some(now_ns));
+        if self.creation.is_over(now_ns) {
+            self.jvm_created();
+        }
         let now = self.since_exec(now_ns);
         self.settle(Some(now));
         if self.steady.is_some() {

@@ -5,8 +5,8 @@
 //! a sample at whose instant the probes' counters are known as well. So the parts of a span make the whole, and a span
 //! between two instants since then needs no base.
 //!
-//! A span's source is the probes' when nothing of it was interpolated: when it ends since the JVM is probed, and begins since
-//! then or at exec. Otherwise it is hsperfdata, for all of it.
+//! A span's source is the probes' when it ends since the JVM is probed; also when it begins before: then its begin, some
+//! hundred classes after exec at most, is hsperfdata's. Without hsperfdata nothing is known of such a span.
 
 mod base;
 mod counters;
@@ -98,7 +98,7 @@ impl Work {
     pub fn between(&self, from_ns: u64, to_ns: u64) -> Option<v1::JvmWork> {
         let (from, to) = (self.at(from_ns), self.at(to_ns));
         let done = |index| self.done(index, &from, &to);
-        let source = |group: [usize; 2]| match self.source(group[0], from_ns, to_ns) {
+        let source = |group: [usize; 2]| match self.source(group[0], &from, &to) {
             Source::None if group.iter().any(|index| done(*index).is_some()) => Source::Hsperfdata,
             source => source,
         };
@@ -166,8 +166,13 @@ impl Work {
     }
 
     fn at(&self, at_ns: u64) -> Instant {
-        let look = || Instant { at_ns, sampled: self.samples.at(at_ns), counted: self.steps.at(at_ns) };
-        self.fixed.get(&at_ns).copied().unwrap_or_else(look)
+        let fixed = self.fixed.get(&at_ns);
+        let sampled = fixed.and_then(|fixed| Some(self.samples.completed(fixed.sampled?)));
+        Instant {
+            at_ns,
+            sampled: sampled.or_else(|| self.samples.at(at_ns)),
+            counted: fixed.map_or_else(|| self.steps.at(at_ns), |fixed| fixed.counted),
+        }
     }
 
     /// Whether probes count at an instant.
@@ -176,31 +181,39 @@ impl Work {
             .is_some_and(|(since_ns, probed)| since_ns <= at_ns && source(probed, index) != Source::None)
     }
 
-    /// The probes' source when they tell all of a span.
-    fn source(&self, index: usize, from_ns: u64, to_ns: u64) -> Source {
-        let from_begin = self.samples.is_begin(from_ns) && self.base.of(index).is_some();
-        let counts = self.is_counted(index, to_ns) && (self.is_counted(index, from_ns) || from_begin);
+    /// What had been done before the JVM was probed, if it is.
+    fn base(&self, index: usize) -> Option<u64> {
+        self.base.of(index).filter(|_| self.is_counted(index, u64::MAX))
+    }
+
+    /// The probes' source when they tell what was done in a span.
+    fn source(&self, index: usize, from: &Instant, to: &Instant) -> Source {
+        let begins = self.is_counted(index, from.at_ns)
+            || (self.base(index).is_some() && self.by_samples(index, from).is_some());
+        let counts = begins && self.is_counted(index, to.at_ns);
         self.probed.filter(|_| counts).map_or(Source::None, |(_, probed)| source(probed, index))
     }
 
     fn done(&self, index: usize, from: &Instant, to: &Instant) -> Option<u64> {
         let counted = |instant: &Instant| of_counted(&instant.counted)[index];
-        let base = self.base.of(index).filter(|_| self.is_counted(index, u64::MAX));
-        let sampled = |instant: &Instant| {
-            let sampled = instant.sampled?[index]?;
-            // Probes are attached one after the other: some count before they all do.
-            let most = base.and_then(|base| Some(base.saturating_add(counted(instant)?)));
-            Some(most.map_or(sampled, |most| most.min(sampled)))
-        };
         if self.is_counted(index, to.at_ns) {
             if self.is_counted(index, from.at_ns) {
                 return Some(counted(to)?.saturating_sub(counted(from)?));
             }
-            if let Some(base) = base {
-                return Some(base.saturating_add(counted(to)?).saturating_sub(sampled(from)?));
+            if let Some(base) = self.base(index) {
+                return Some(base.saturating_add(counted(to)?).saturating_sub(self.by_samples(index, from)?));
             }
         }
-        Some(sampled(to)?.saturating_sub(sampled(from)?))
+        Some(self.by_samples(index, to)?.saturating_sub(self.by_samples(index, from)?))
+    }
+
+    /// What hsperfdata says of an instant, and no more than was done by then. Probes are attached one after the other, so
+    /// that some have counted before they all do.
+    fn by_samples(&self, index: usize, instant: &Instant) -> Option<u64> {
+        let sampled = instant.sampled?[index]?;
+        let counted = of_counted(&instant.counted)[index];
+        let most = self.base(index).and_then(|base| Some(base.saturating_add(counted?)));
+        Some(most.map_or(sampled, |most| most.min(sampled)))
     }
 }
 

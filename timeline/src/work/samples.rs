@@ -32,11 +32,6 @@ impl Samples {
         samples
     }
 
-    /// Whether the JVM is known to have done nothing before an instant.
-    pub fn is_begin(&self, at_ns: u64) -> bool {
-        self.from_exec && at_ns == 0
-    }
-
     pub fn sampled(&mut self, at_ns: u64, counters: Counters) {
         let len = self.points.len();
         if self.points.back().is_some_and(|last| last.at_ns > at_ns) {
@@ -63,16 +58,25 @@ impl Samples {
         let after = self.points.partition_point(|point| point.at_ns <= at_ns);
         let before = self.points.get(after.checked_sub(1)?)?;
         // With nothing but the begin the JVM has no counters.
-        let latest = self.points.back().filter(|_| self.points.len() > 1)?;
+        if self.points.len() < 2 {
+            return None;
+        }
         let next = self.points.get(after).unwrap_or(before);
         let (part_ns, whole_ns) = (at_ns - before.at_ns, next.at_ns.saturating_sub(before.at_ns));
+        let (from, to) = (self.completed(before.counters), self.completed(next.counters));
         Some(std::array::from_fn(|index| {
-            // A counter appears with the first thing that it counts.
-            let begin = latest.counters[index].filter(|_| self.from_exec).map(|_| 0);
-            let (from, to) = (before.counters[index].or(begin)?, next.counters[index].or(begin)?);
+            let (from, to) = (from[index]?, to[index]?);
             let grown =
                 u128::from(to.saturating_sub(from)) * u128::from(part_ns) / u128::from(whole_ns.max(1));
             Some(from.saturating_add(u64::try_from(grown).unwrap_or(0)))
         }))
+    }
+
+    /// Counters as they were at an instant, with those that the JVM tells by now: a counter appears with the first thing that
+    /// it counts.
+    pub fn completed(&self, counters: Counters) -> Counters {
+        let told = self.points.back().filter(|_| self.from_exec).map(|latest| latest.counters);
+        let begin = |index: usize| told.and_then(|told| told[index]).map(|_| 0);
+        std::array::from_fn(|index| counters[index].or_else(|| begin(index)))
     }
 }

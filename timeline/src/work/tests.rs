@@ -55,6 +55,22 @@ fn a_counter_that_appears_late_counted_nothing_before() {
 }
 
 #[test]
+fn a_counter_that_appears_after_an_instant_was_fixed_is_told_of_it() {
+    let mut work = Work::new(&Start::default());
+    let phase = |start_ms, end_ms: u64| PhaseSpan {
+        kind: v1::PhaseKind::AppStart,
+        start_ns: start_ms * MS,
+        end_ns: Some(end_ms * MS),
+    };
+    let early = Sample { classes_loaded: Some(400), ..Sample::default() };
+    work.sampled(40 * MS, &early, None);
+    work.settle(Some(1_000 * MS), &[phase(0, 30)]);
+    sampled(&mut work, 1_400, 700);
+    assert_eq!(work.between(0, 1_400 * MS).unwrap().gc_ns, Some(7_000));
+    assert_eq!(work.between(30 * MS, 1_400 * MS).unwrap().gc_ns, Some(7_000));
+}
+
+#[test]
 fn of_a_jvm_that_was_running_nothing_is_known_before_the_first_sample() {
     let mut work = Work::new(&Start { late: true, ..Start::default() });
     sampled(&mut work, 50, 9_000);
@@ -90,7 +106,7 @@ fn what_is_counted_is_a_step_and_its_base_is_what_was_before() {
         (0, 40, 450, "usdt"),
         (0, 101, 1_151, "usdt"),
         (0, 30, 400, "hsperfdata"),
-        (30, 101, 751, "hsperfdata"),
+        (30, 101, 751, "usdt"),
     ] {
         let work = work.between(from_ms * MS, to_ms * MS).unwrap();
         let told = (work.classes_loaded, work.classes_source.as_str());
@@ -106,6 +122,8 @@ fn compilers_are_told_apart_where_probes_tell_all() {
     let of_compilers = (from_exec.compiles_c1, from_exec.compiles_c2, from_exec.compiles_failed);
     assert_eq!(of_compilers, (Some(60), Some(5), Some(1)), "what came before is in the sum only");
     assert_eq!(from_exec.compile_ns, Some(5_000 - 800 + 6_000));
+    let across = work.between(30 * MS, 101 * MS).unwrap();
+    assert_eq!((across.compiles_c1, across.compiles_source.as_str()), (Some(60), "symbol"));
     let before = work.between(0, 39 * MS).unwrap();
     assert_eq!((before.compiles_c1, before.compiles_source.as_str()), (None, "hsperfdata"));
     assert_eq!(before.jar_reads, None, "nobody counted them then");

@@ -212,12 +212,21 @@ fn the_vm_is_created_with_the_last_of_its_threads() {
     let last = named(35, 112, "Notification Th");
     let first_classes = at(20, MAIN, What::VmInitialized);
     let whole = at(34, 112, What::ThreadStarted { name: "Notification Thread".to_owned() });
+    let cleaner = named(40, 113, "Common-Cleaner");
     let c2 = |ms| named(ms, C2, "C2 CompilerThre");
     let thread = |ms, name: &str| Some((ms, format!("thread {name:?}")));
     for (events, expect) in [
         (vec![first_classes.clone(), whole, last.clone()], thread(35, "Notification Thread")),
         (vec![last, c2(700), listening.clone()], thread(35, "Notification Th")),
         (vec![c2(31), listening.clone()], thread(31, "C2 CompilerThre")),
+        // JFR starts it within the VM's creation.
+        (
+            vec![c2(31), cleaner.clone(), c2(600), named(900, 112, "Notification Th")],
+            thread(900, "Notification Th"),
+        ),
+        // JDK 11.
+        (vec![c2(31), cleaner.clone(), c2(600), listening.clone()], thread(40, "Common-Cleaner")),
+        (vec![c2(31), cleaner, named(9_000, 112, "Notification Th")], thread(40, "Common-Cleaner")),
         (
             vec![c2(31), named(699, POOL, "HikariPool-1 ad"), pool, connected, c2(800), listening.clone()],
             thread(31, "C2 CompilerThre"),
