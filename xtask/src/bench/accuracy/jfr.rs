@@ -94,20 +94,19 @@ fn parse(recording: &Value, wall: Anchor, cpus: f64) -> Result<Truth> {
     // Its samples come as long as it records; the last one is some time before the process's end.
     truth.from_ns = truth.class_counts.first().context("no sample of its class count")?.0;
     truth.to_ns = truth.class_counts.last().map_or(0, |&(at_ns, _)| at_ns);
-    truth.shares = shares(&loads, cpus);
+    truth.shares = shares(&loads, &truth.class_counts, cpus);
     Ok(truth)
 }
 
-/// Samples of one round have one instant, and a thread's share is of the time since the round before
-/// (JfrThreadCPULoadEvent, jfr/periodic/jfrThreadCPULoadEvent.cpp), as a part of what all CPUs have.
-fn shares(loads: &[(u64, Option<Compiler>, f64)], cpus: f64) -> Vec<Share> {
-    let mut rounds: Vec<u64> = loads.iter().map(|&(at_ns, ..)| at_ns).collect();
-    rounds.sort_unstable();
-    rounds.dedup();
-    let share = |&(to_ns, compiler, load): &(u64, Option<Compiler>, f64)| {
+/// A thread's share is of the time since the round of samples before (JfrThreadCPULoadEvent,
+/// jfr/periodic/jfrThreadCPULoadEvent.cpp), as a part of what all CPUs have. Rounds are known by the count of classes, which
+/// comes with each; of threads, also those that end are told of, whenever that is.
+fn shares(loads: &[(u64, Option<Compiler>, f64)], rounds: &[(u64, u64)], cpus: f64) -> Vec<Share> {
+    let share = |&(at_ns, compiler, load): &(u64, Option<Compiler>, f64)| {
+        let distance = |&round: &usize| rounds[round].0.abs_diff(at_ns);
+        let round = (0..rounds.len()).min_by_key(distance)?;
         // The first round tells of the time since the thread began, which nobody knows.
-        let before = rounds.partition_point(|&round| round < to_ns).checked_sub(1)?;
-        let from_ns = *rounds.get(before)?;
+        let (from_ns, to_ns) = (rounds[round.checked_sub(1)?].0, rounds[round].0);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -216,12 +215,13 @@ mod tests {
     #[test]
     fn a_share_is_of_the_time_since_the_round_before() {
         let loads = [
-            (100, Some(Compiler::C2), 0.9),
-            (300, Some(Compiler::C2), 0.25),
-            (300, None, 0.1),
-            (200, None, 0.1),
+            (101, Some(Compiler::C2), 0.9),
+            (201, None, 0.1),
+            (250, None, 0.1),
+            (299, Some(Compiler::C2), 0.25),
         ];
+        let rounds = [(100, 1430), (200, 1500), (300, 1500)];
         let expect = [Share { compiler: Compiler::C2, from_ns: 200, to_ns: 300, cpu_ns: 50 }];
-        assert_eq!(shares(&loads, 2.0), expect);
+        assert_eq!(shares(&loads, &rounds, 2.0), expect);
     }
 }
