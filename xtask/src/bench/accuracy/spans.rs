@@ -112,3 +112,70 @@ pub fn part_of(start: &Start, phase: &Span, within: (u64, u64)) -> Option<Span> 
 pub fn stage<'a>(timeline: &'a Timeline, kind: &str) -> Option<&'a Value> {
     list(&timeline.value["stages"]).find(|stage| stage["kind"] == format!("STAGE_KIND_{kind}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::accuracy::start::Kind;
+    use crate::bench::sampler::History;
+
+    fn start(timeline: Value) -> Start {
+        Start {
+            kind: Kind::Jfr,
+            asked: false,
+            exec_ns: 1_000,
+            started_ns: 1_400,
+            ready_ns: None,
+            calls: Vec::new(),
+            timeline: Timeline { value: timeline },
+            history: History::default(),
+            truth: None,
+        }
+    }
+
+    #[test]
+    fn the_whole_has_what_every_phase_tells() {
+        let start = start(json!({
+            "phases": [
+                {"kind": "PHASE_KIND_JVM_BOOT", "lengthNs": "100", "cpuNs": {"jit_c1": "3"},
+                 "jvm": {"classesLoaded": "400", "compiles": "2", "compilesSource": "hsperfdata"}},
+                {"kind": "PHASE_KIND_APP_START", "sinceExecNs": "100", "lengthNs": "300", "cpuNs": {"jit_c1": "9"},
+                 "jvm": {"classesLoaded": "8000", "compiles": "5", "compilesC1": "5", "compilesSource": "usdt"}},
+            ],
+            "stages": [{"kind": "STAGE_KIND_BEFORE_READY", "lengthNs": "400", "jvm": {"classesLoaded": "8400"}}],
+        }));
+        let spans = of(&start);
+        let names: Vec<(&str, (u64, u64))> =
+            spans.iter().map(|span| (span.name.as_str(), span.edges)).collect();
+        let expect = [
+            ("phase jvm_boot", (1_000, 1_100)),
+            ("phase app_start", (1_100, 1_400)),
+            ("all phases", (1_000, 1_400)),
+            ("stage before_ready", (1_000, 1_400)),
+        ];
+        assert_eq!(names, expect);
+        let whole = &spans[2];
+        assert_eq!((&whole.work["classesLoaded"], &whole.cpu_ns["jit_c1"]), (&json!(8400), &json!(12)));
+        assert_eq!(whole.work["compilesSource"], "hsperfdata/usdt");
+        assert!(whole.work["compilesC1"].is_null(), "one phase does not tell it");
+    }
+
+    #[test]
+    fn a_part_of_a_phase_is_made_of_the_intervals_that_lie_in_it() {
+        let interval = |since: u64| {
+            json!({"sinceExecNs": since.to_string(), "lengthNs": "100", "classesLoaded": "10", "gcNs": "1",
+                   "cpuNs": {"jit_c2": "50"}})
+        };
+        let start = start(json!({
+            "phases": [{"kind": "PHASE_KIND_APP_START", "sinceExecNs": "50", "lengthNs": "390",
+                        "jvm": {"classesSource": "usdt"}}],
+            "intervals": [interval(0), interval(100), interval(200), interval(300), interval(400)],
+        }));
+        let phase = &of(&start)[0];
+        let part = part_of(&start, phase, (1_150, 9_999)).unwrap();
+        assert_eq!((part.name.as_str(), part.edges), ("phase app_start, part", (1_200, 1_400)));
+        assert_eq!((&part.work["classesLoaded"], &part.cpu_ns["jit_c2"]), (&json!(20), &json!(100)));
+        assert_eq!(part.work["classesSource"], "usdt");
+        assert!(part_of(&start, phase, (1_350, 9_999)).is_none());
+    }
+}

@@ -115,7 +115,7 @@ impl fmt::Display for Summary {
             };
             write!(verdicts, " {mark}{count} {}", verdict.name())?;
         }
-        let sources: BTreeSet<&str> = self.all.iter().map(|one| one.source.as_str()).collect();
+        let sources: BTreeSet<&str> = self.all.iter().flat_map(|one| one.source.split('/')).collect();
         let source = sources.into_iter().collect::<Vec<_>>().join("/");
         write!(
             f,
