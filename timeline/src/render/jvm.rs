@@ -59,7 +59,7 @@ fn titled(title: &str, heading: Column, rows: Vec<Row>) -> String {
     if rows.iter().all(|(.., work)| !tells(work)) {
         return String::new();
     }
-    let title = format!("{title}{}", sources(rows.iter().map(|(.., work)| work)));
+    let title = format!("{title}{}", sources(&rows));
     let (table, left_out) = table(heading, rows);
     let footer = (!left_out.is_empty()).then(|| {
         let note = format!("no room for {}: see -o json", left_out.join(", "));
@@ -69,13 +69,16 @@ fn titled(title: &str, heading: Column, rows: Vec<Row>) -> String {
 }
 
 fn table(heading: Column, rows: Vec<Row>) -> (Table, Vec<&'static str>) {
+    let counts = |of: fn(&JvmWork) -> bool| rows.iter().filter(|(.., work)| of(work)).count();
+    let (compiles, apart) =
+        (counts(|work| work.compiles.is_some()), counts(|work| work.compiles_c1.is_some()));
     let mut table = Columns::new([
         heading,
         Column::fixed(">LENGTH"),
         Column::fixed(">CLASSES"),
         Column::spare(">SHARED", 5),
         Column::spare(">LOAD", 4),
-        Column::spare(">COMPILES", 1),
+        Column::spare(">COMPILES", if apart > 0 { 14 } else { 1 }),
         Column::fixed(">C1"),
         Column::fixed(">C2"),
         Column::spare(">FAILED", 7),
@@ -90,8 +93,6 @@ fn table(heading: Column, rows: Vec<Row>) -> (Table, Vec<&'static str>) {
         Column::spare(">MODULES READS", 11),
         Column::spare(">MODULES MIB", 12),
     ]);
-    // The sum says nothing more where both are told.
-    let apart = rows.iter().all(|(.., work)| work.compiles.is_none() || work.compiles_c1.is_some());
     for (name, length_ns, work) in rows {
         table.row([
             Some(name),
@@ -99,7 +100,8 @@ fn table(heading: Column, rows: Vec<Row>) -> (Table, Vec<&'static str>) {
             work.classes_loaded.map(count),
             work.classes_shared.map(count),
             work.class_load_ns.map(duration),
-            work.compiles.filter(|_| !apart).map(count),
+            // The sum says nothing more where both are told.
+            work.compiles.filter(|_| apart < compiles).map(count),
             work.compiles_c1.map(count),
             work.compiles_c2.map(count),
             work.compiles_failed.map(count),
@@ -130,33 +132,46 @@ fn tells(work: &JvmWork) -> bool {
     *work != sources
 }
 
-/// ` (usdt)`, or ` (usdt: classes, compiles; hsperfdata: gc, safepoints)` where they differ. Empty when nobody says.
-fn sources<'a>(works: impl Iterator<Item = &'a JvmWork>) -> String {
+/// ` (usdt)`, or ` (usdt; jvm_boot: hsperfdata)` where a row differs from the most, or ` (classes, compiles: usdt; gc:
+/// hsperfdata)` where groups do. Empty when nobody says.
+fn sources(rows: &[Row]) -> String {
+    let told: Vec<(&str, String)> = rows
+        .iter()
+        .map(|(name, _, work)| (name.as_str(), sources_of(work)))
+        .filter(|(_, sources)| !sources.is_empty())
+        .collect();
+    let times = |sources: &String| told.iter().filter(|(_, other)| other == sources).count();
+    // Of equals the last: a JVM is probed by then.
+    let Some((_, most)) = told.iter().max_by_key(|(_, sources)| times(sources)) else {
+        return String::new();
+    };
+    let others = told.iter().filter(|(_, sources)| sources != most);
+    let others = others.map(|(name, sources)| format!("; {name}: {sources}"));
+    format!(" ({})", cut(&(most.clone() + &others.collect::<String>()), SOURCES_WIDTH))
+}
+
+/// The source of a row, or those of its groups.
+fn sources_of(work: &JvmWork) -> String {
     let mut sources: Vec<(&str, Vec<&str>)> = Vec::new();
-    for work in works {
-        for (group, source) in [
-            ("classes", &work.classes_source),
-            ("compiles", &work.compiles_source),
-            ("gc", &work.gc_source),
-            ("safepoints", &work.safepoints_source),
-        ] {
-            if ["", "none"].contains(&source.as_str()) {
-                continue;
-            }
-            match sources.iter_mut().find(|(known, _)| known == source) {
-                Some((_, groups)) if groups.contains(&group) => {}
-                Some((_, groups)) => groups.push(group),
-                None => sources.push((source, vec![group])),
-            }
+    for (group, source) in [
+        ("classes", &work.classes_source),
+        ("compiles", &work.compiles_source),
+        ("gc", &work.gc_source),
+        ("safepoints", &work.safepoints_source),
+    ] {
+        if ["", "none"].contains(&source.as_str()) {
+            continue;
+        }
+        match sources.iter_mut().find(|(known, _)| known == source) {
+            Some((_, groups)) => groups.push(group),
+            None => sources.push((source, vec![group])),
         }
     }
-    let text = match sources.as_slice() {
-        [] => return String::new(),
+    match sources.as_slice() {
         [(source, _)] => (*source).to_owned(),
         several => {
-            let named = several.iter().map(|(source, groups)| format!("{source}: {}", groups.join(", ")));
+            let named = several.iter().map(|(source, groups)| format!("{}: {source}", groups.join(", ")));
             named.collect::<Vec<_>>().join("; ")
         }
-    };
-    format!(" ({})", cut(&text, SOURCES_WIDTH))
+    }
 }

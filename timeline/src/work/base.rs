@@ -1,11 +1,17 @@
 //! What the JVM had done before it was probed.
 
-use super::counters::{Counters, is_time};
+use super::counters::{Counters, GC_COLLECTIONS, is_time};
+
+/// So many samples in a row that tell of more collections than probes have counted are believed: one may be read at the
+/// end of a collection, which the JVM counts first.
+const BELIEVED: u32 = 3;
 
 /// By counter: what the JVM says less what probes have counted at the same instant.
 #[derive(Debug, Default)]
 pub(super) struct Base {
     base: Counters,
+    /// Samples in a row with more collections than probes have counted.
+    missed: u32,
 }
 
 impl Base {
@@ -18,10 +24,24 @@ impl Base {
             let told = sampled[index].zip(counted[index]).map(|(all, since)| all.saturating_sub(since));
             if is_time(index) {
                 *base = base.or(told.filter(|_| probed));
+            } else if index == GC_COLLECTIONS
+                && probed
+                && base.zip(told).is_some_and(|(base, told)| told > base)
+            {
+                self.missed = self.missed.saturating_add(1);
             } else {
+                if index == GC_COLLECTIONS && !self.misses_collections() {
+                    self.missed = 0;
+                }
                 *base = told.or(*base);
             }
         }
+    }
+
+    /// The JVM counts collections that its probes do not tell: one collector's within another's, as a full collection that
+    /// ParallelGC appends to a young one.
+    pub fn misses_collections(&self) -> bool {
+        self.missed >= BELIEVED
     }
 
     pub fn of(&self, index: usize) -> Option<u64> {

@@ -177,8 +177,10 @@ impl Work {
 
     /// Whether probes count at an instant.
     fn is_counted(&self, index: usize, at_ns: u64) -> bool {
-        self.probed
-            .is_some_and(|(since_ns, probed)| since_ns <= at_ns && source(probed, index) != Source::None)
+        let misses = matches!(index, GC_COLLECTIONS | GC_NS) && self.base.misses_collections();
+        let counts =
+            |(since_ns, probed)| since_ns <= at_ns && source(probed, index) != Source::None && !misses;
+        self.probed.is_some_and(counts)
     }
 
     /// What had been done before the JVM was probed, if it is.

@@ -270,3 +270,35 @@ proptest! {
         prop_assert!(steps.len() <= 4_096);
     }
 }
+
+#[test]
+fn collections_that_probes_do_not_tell_are_the_jvms_own_count() {
+    let probed = Probed { gc: Source::Usdt, ..PROBED };
+    let told = |collections: u64, gc_ns| Sample {
+        gc_collections: Some(collections),
+        gc_ns: Some(gc_ns),
+        ..Sample::default()
+    };
+    let counted = |collections, gc_ns| Counted { collections, gc_ns, ..Counted::default() };
+    let mut work = Work::new(&Start::default());
+    work.probed(40 * MS, probed);
+    let take = |work: &mut Work, at_ms: u64, own: u64, seen: u64| {
+        work.counted(at_ms * MS, &counted(seen, seen * 900));
+        work.sampled((at_ms + 1) * MS, &told(own, own * 1_000), Some(&counted(seen, seen * 900)));
+    };
+    // One is read at the end of a collection, which the JVM has counted already.
+    for (at_ms, own, seen) in [(50, 0, 0), (60, 1, 0), (70, 1, 1), (80, 2, 2)] {
+        take(&mut work, at_ms, own, seen);
+    }
+    let done = work.between(0, 90 * MS).unwrap();
+    assert_eq!((done.gc_collections, done.gc_ns, done.gc_source.as_str()), (Some(2), Some(1_800), "usdt"));
+    // A full collection within a young one.
+    for (at_ms, own, seen) in [(100, 4, 3), (110, 5, 4), (120, 6, 5)] {
+        take(&mut work, at_ms, own, seen);
+    }
+    let done = work.between(0, 130 * MS).unwrap();
+    assert_eq!(
+        (done.gc_collections, done.gc_ns, done.gc_source.as_str()),
+        (Some(6), Some(6_000), "hsperfdata")
+    );
+}

@@ -279,16 +279,18 @@ fn what_the_jvm_did_says_by_whom_it_was_counted() {
     assert_eq!(probed[..2], ["JVM by phase (usdt):", "  PHASE      CLASSES  C1  C2"]);
     let sampled = of(vec![work("hsperfdata", "hsperfdata", None)]);
     assert_eq!(sampled[..2], ["JVM by phase (hsperfdata):", "  PHASE      CLASSES  COMPILES"]);
-    let mixed = of(vec![work("hsperfdata", "hsperfdata", None), work("usdt", "symbol", Some(5))]);
+    let early = of(vec![work("hsperfdata", "hsperfdata", None), work("usdt", "usdt", Some(5))]);
     assert_eq!(
-        mixed,
+        early,
         [
-            "JVM by phase (hsperfdata: classes, compiles; usdt: classes; symbol: compiles):",
+            "JVM by phase (usdt; app_start: hsperfdata):",
             "  PHASE      CLASSES  COMPILES  C1  C2",
             "  app_start        1         7   -   -",
             "  app_start        1         7   5   2",
         ]
     );
+    let apart = of(vec![work("usdt", "symbol", Some(5))]);
+    assert_eq!(apart[0], "JVM by phase (classes: usdt; compiles: symbol):");
 }
 
 #[test]
