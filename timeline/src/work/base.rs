@@ -30,7 +30,7 @@ impl Base {
             {
                 self.missed = self.missed.saturating_add(1);
             } else {
-                if index == GC_COLLECTIONS && !self.misses_collections() {
+                if index == GC_COLLECTIONS && self.missed < BELIEVED {
                     self.missed = 0;
                 }
                 *base = told.or(*base);
