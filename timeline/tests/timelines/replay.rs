@@ -79,6 +79,47 @@ fn a_spring_service_whose_first_user_pays_for_the_pool() {
     );
 }
 
+/// (length in milliseconds, last ordinal, classes, C1, C2) of its stages. The recording has no accounts of threads, and of
+/// what was counted far from its milestones only every fortieth record.
+#[test]
+fn a_spring_service_whose_probe_pays_the_common_path() {
+    let timeline = replayed("spring-jdk25-usdt.jsonl");
+    let stages: Vec<_> = timeline
+        .stages
+        .iter()
+        .map(|stage| {
+            let work = stage.jvm.as_ref().unwrap();
+            assert_eq!(
+                [&work.classes_source, &work.compiles_source, &work.gc_source, &work.safepoints_source],
+                ["usdt"; 4]
+            );
+            let counts = [work.classes_loaded, work.compiles_c1, work.compiles_c2].map(Option::unwrap);
+            (stage.length_ns / MS, stage.to_ordinal, counts)
+        })
+        .collect();
+    assert_eq!(
+        stages,
+        [
+            (13_926, None, [9_725, 4_806, 670]),
+            (1_109, None, [1, 0, 2]),
+            (88, Some(1), [8, 17, 4]),
+            (72, Some(10), [2, 53, 4]),
+            (240, Some(60), [0, 225, 25]),
+        ]
+    );
+    let first = timeline.requests.iter().find(|request| request.ordinal == Some(1)).unwrap();
+    assert_eq!(first.thread, "http-nio-127.0.0.1-18117-exec-3");
+    let packages = &first.overlap.as_ref().unwrap().packages;
+    let named = |of: fn(&v1::Package) -> u64| packages.iter().map(of).sum::<u64>();
+    assert_eq!((named(|package| package.classes), packages[0].name.as_str()), (8, "(generated)"));
+    assert_eq!((named(|package| package.compiles_c1), named(|package| package.compiles_c2)), (17, 4));
+    // The VM is created before it is probed: the JVM's own counters tell of its boot.
+    let boot = timeline.phases[0].jvm.as_ref().unwrap();
+    assert_eq!((boot.classes_source.as_str(), boot.compiles_c1), ("hsperfdata", None));
+    let whole: u64 = timeline.phases.iter().filter_map(|phase| phase.jvm.as_ref()?.classes_loaded).sum();
+    assert_eq!(whole, 9_725 + 1 + 8 + 2);
+}
+
 #[test]
 fn a_damaged_recording_names_its_line() {
     let error = replay(&b"{}\n{\"at_ns\":1,\"tid\":1,\"event\":\"sneezed\"}\n"[..]).unwrap_err();
