@@ -91,7 +91,8 @@ fn assert_explained(timeline: &Timeline) {
     }
 }
 
-/// The JVM's own counters are there: most classes are loaded before the port is open, and the first request loads some.
+/// What the JVM did is there: most classes are loaded before it is ready, and the first request, which creates the pool,
+/// loads the pool's and the driver's.
 fn assert_told_by_the_jvm(timeline: &Timeline) {
     let classes = |kind: &str| {
         let phase =
@@ -100,6 +101,23 @@ fn assert_told_by_the_jvm(timeline: &Timeline) {
     };
     assert!(classes("APP_START") > 5_000, "{}", timeline.value["phases"]);
     assert!(classes("FIRST_REQUEST") > 0, "{}", timeline.value["phases"]);
+    let stages: Vec<(&str, Option<u64>)> = list(&timeline.value["stages"])
+        .filter_map(|stage| Some((stage["kind"].as_str()?, number(&stage["jvm"]["classesLoaded"]))))
+        .collect();
+    let kinds: Vec<&str> = stages.iter().map(|(kind, _)| *kind).collect();
+    let all = ["BEFORE_READY", "READY_TO_FIRST", "FIRST", "2_TO_10", "11_TO_200"];
+    assert_eq!(kinds, all.map(|kind| format!("STAGE_KIND_{kind}")), "{stages:?}");
+    assert!(stages[0].1 > Some(8_000) && stages[2].1 > stages[3].1, "{stages:?}");
+    let first =
+        list(&timeline.value["requests"]).find(|request| number(&request["ordinal"]) == Some(1)).unwrap();
+    let overlap = &first["overlap"];
+    assert_eq!(overlap["source"], "usdt", "{overlap}");
+    assert_eq!(number(&overlap["classesLoaded"]), stages[2].1, "{overlap}");
+    let packages: Vec<&str> =
+        list(&overlap["packages"]).filter_map(|package| package["name"].as_str()).collect();
+    for package in ["com.zaxxer.hikari", "org.postgresql"] {
+        assert!(packages.iter().any(|name| name.starts_with(package)), "{package}: {packages:?}");
+    }
     let ready = list(&timeline.value["milestones"]).find(|m| m["kind"] == "MILESTONE_KIND_READY").unwrap();
     assert!(number(&ready["memory"]["rssBytes"]) > Some(50 << 20), "{ready}");
     let fact = |name: &str| list(&timeline.value["facts"]).find(|fact| fact["name"] == name);

@@ -2,14 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::report::p50;
-
 /// How often the pairs are drawn again.
 const DRAWS: usize = 10_000;
 /// Any fixed number: the same pairs have the same interval.
 const SEED: u64 = 0x6a63_6f6c_6400_0001;
-/// Ratios are sorted and drawn as whole numbers of this part.
-const PART: f64 = 1e9;
 
 /// The median of ratios, with its 95 % interval by bootstrap.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,24 +19,14 @@ pub struct Ratio {
 impl Ratio {
     /// Of pairs that were measured together; none when there are none.
     pub fn of(pairs: &[(u64, u64)]) -> Option<Self> {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "ratios of durations are about 1"
-        )]
-        let ratios: Vec<u64> =
-            pairs.iter().map(|&(one, other)| (one as f64 / other.max(1) as f64 * PART) as u64).collect();
-        let median = p50(&ratios, 1, ratios.len())?;
+        let ratios: Vec<f64> = pairs.iter().map(|&(one, other)| one as f64 / other.max(1) as f64).collect();
+        let of_all = median(ratios.clone())?;
         let mut random = Random(SEED);
-        let mut medians: Vec<u64> = (0..DRAWS)
-            .filter_map(|_| {
-                let drawn: Vec<u64> = ratios.iter().map(|_| ratios[random.below(ratios.len())]).collect();
-                p50(&drawn, 1, drawn.len())
-            })
-            .collect();
-        medians.sort_unstable();
-        let at = |permille: usize| medians[(DRAWS - 1) * permille / 1000] as f64 / PART;
-        Some(Self { median: median as f64 / PART, interval: (at(25), at(975)) })
+        let draw = |_| median(ratios.iter().map(|_| ratios[random.below(ratios.len())]).collect());
+        let mut medians: Vec<f64> = (0..DRAWS).filter_map(draw).collect();
+        medians.sort_unstable_by(f64::total_cmp);
+        let at = |permille: usize| medians[(DRAWS - 1) * permille / 1000];
+        Some(Self { median: of_all, interval: (at(25), at(975)) })
     }
 
     /// For the report.
@@ -55,6 +41,14 @@ impl std::fmt::Display for Ratio {
         let (low, high) = self.interval;
         write!(f, "{:>9}   ({} to {})", percent(self.median), percent(low), percent(high))
     }
+}
+
+/// The middle one, or what is between the two in the middle; none of nothing.
+fn median(mut ratios: Vec<f64>) -> Option<f64> {
+    ratios.sort_unstable_by(f64::total_cmp);
+    let upper = ratios.get(ratios.len() / 2)?;
+    let lower = ratios.get(ratios.len().checked_sub(1)? / 2)?;
+    Some(f64::midpoint(*lower, *upper))
 }
 
 /// SplitMix64.
@@ -80,6 +74,7 @@ mod tests {
         assert_eq!(ratio, Ratio { median: 1.02, interval: (1.02, 1.02) });
         assert_eq!(ratio.to_string(), "   +2.0 %   (+2.0 % to +2.0 %)");
         assert_eq!(Ratio::of(&[]), None);
+        assert_eq!(median(vec![1.5, 1.0, 0.5, 9.0]), Some(1.25));
     }
 
     #[test]
