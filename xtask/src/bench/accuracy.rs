@@ -26,11 +26,11 @@ use summary::Summary;
 const NOTES: &str = "\
 Each number stands beside another's of the same process and the same span; spans are jcold's. known: HotSpot counts its own
 JFR event classes twice and logs them once. allowed: the bound (GC and safepoint time 5 % and 0.2 ms each, CPU 2 % and
-5 ms), what is within 2 ms of an edge, or one event of each thread within 20, and a compilation under way when a recording
-began or the process ended. A recording begins after the JVM and ends before it: `part` is what it has of a phase, by the intervals in it; it
-samples ThreadCPULoad and its count of classes every 100 ms, and knows user time to 10 ms only. schedstat:
-/proc/PID/task/*/schedstat, read every 10 ms. Stages of the log are cut by the client's clock; when nobody asked, they begin
-with `Started`, jcold's with port_listen.";
+5 ms); what is within 2 ms of an edge, or one event of each thread within 20; a compilation under way when a recording began
+or the process ended; of C1 and C2 apart, what jcold has in `compiles` only. A recording begins after the JVM and ends
+before it: `part` is what it has of a phase, by the intervals in it; it samples ThreadCPULoad and its count of classes every
+100 ms, and knows user time to 10 ms only. schedstat: /proc/PID/task/*/schedstat, read every 10 ms. Stages of the log are cut
+by the client's clock; when nobody asked, they begin with `Started`, jcold's with port_listen.";
 
 /// Runs the starts on each JDK and prints what came of them; the report as JSON.
 pub fn run(starts: u32, as_json: bool) -> Result<Value> {
