@@ -43,10 +43,8 @@ probes! {
     SafepointBegin = 5,
     /// They run again.
     SafepointEnd = 6,
-    /// The virtual machine is initialised.
-    VmInitEnd = 7,
     /// A Java thread starts to run; it is the current one. Arguments: its name, the name's length.
-    ThreadStart = 8,
+    ThreadStart = 7,
 }
 
 /// Values of [`Arg::how`]: where an argument is.

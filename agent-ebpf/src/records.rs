@@ -304,10 +304,6 @@ pub struct Worked {
     pub head: Head,
     /// When the JVM last did something of this.
     pub as_of_ns: u64,
-    /// The [`crate::Probe`] that was hit then, [`NO_PROBE`] when that is not known any more.
-    pub probe: u32,
-    /// Zero.
-    pub pad: u32,
     /// By then, and until now.
     pub work: Work,
 }
@@ -331,9 +327,6 @@ pub struct WorkedOn {
     /// Of the class, of the method's class, or of the thread.
     pub name: [u8; NAME_CAPTURE],
 }
-
-/// [`Worked::probe`] of a record that tells what had been done before something else.
-pub const NO_PROBE: u32 = u32::MAX;
 
 /// Values of [`WorkedOn::compiler`].
 pub mod compiler {
@@ -384,5 +377,5 @@ const _: () = assert!(size_of::<SentHead>() == 664);
 const _: () = assert!(size_of::<SentParts>() == 2720);
 const _: () = assert!(size_of::<ReadyMany>() == 1056);
 const _: () = assert!(size_of::<ReadyLong>() == 12_320);
-const _: () = assert!(size_of::<Worked>() == 168);
+const _: () = assert!(size_of::<Worked>() == 160);
 const _: () = assert!(size_of::<WorkedOn>() == 264);

@@ -43,8 +43,6 @@ pub struct Probed {
     pub safepoints: Source,
     /// Java threads.
     pub threads: Source,
-    /// See [`crate::What::VmInitialized`].
-    pub vm_init: Source,
 }
 
 /// Compilers, as far as they are told apart.

@@ -256,8 +256,6 @@ pub enum What {
         /// That of its class, see [`crate::package`].
         package: String,
     },
-    /// The virtual machine has initialised its first classes; most of its own threads and its modules come after.
-    VmInitialized,
     /// A Java thread starts to run.
     ThreadStarted {
         /// Its own name, whole.

@@ -169,15 +169,6 @@ pub fn jvm_safepoint_end(ctx: ProbeContext) -> u32 {
     0
 }
 
-/// See [`Probe::VmInitEnd`].
-#[uprobe]
-pub fn jvm_vm_init_end(ctx: ProbeContext) -> u32 {
-    let Some(visit) = visit(&ctx) else { return 0 };
-    // SAFETY: a visit's pointers are valid until the program ends.
-    unsafe { work::did(visit.process, visit.jvm, Probe::VmInitEnd) };
-    0
-}
-
 /// See [`Probe::ThreadStart`].
 #[uprobe]
 pub fn jvm_thread_start(ctx: ProbeContext) -> u32 {

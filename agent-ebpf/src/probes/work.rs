@@ -2,8 +2,7 @@
 //! boundary of a span.
 
 use agent_ebpf::{
-    Head, Jvm, Kind, NAME_CAPTURE, NAMES, NAMES_A_REQUEST, NO_PROBE, Probe, Process, WORK_SPAN_NS, Worked,
-    WorkedOn,
+    Head, Jvm, Kind, NAME_CAPTURE, NAMES, NAMES_A_REQUEST, Probe, Process, WORK_SPAN_NS, Worked, WorkedOn,
 };
 
 use super::user;
@@ -37,7 +36,7 @@ pub unsafe fn did(process: &Process, jvm: *mut Jvm, probe: Probe) {
         (*jvm).last_ns = now;
         if now - (*jvm).told_ns >= WORK_SPAN_NS || is_mark(probe) {
             (*jvm).told_ns = now;
-            tell(process, jvm, now, probe as u32);
+            tell(process, jvm, now);
         } else {
             set(&process.untold, 1);
         }
@@ -75,10 +74,7 @@ pub unsafe fn did_named(process: &Process, jvm: *mut Jvm, what: u64, name: u64, 
 /// A rare event that is the begin or the end of something.
 #[inline(always)]
 fn is_mark(probe: Probe) -> bool {
-    matches!(
-        probe,
-        Probe::GcBegin | Probe::GcEnd | Probe::SafepointBegin | Probe::SafepointEnd | Probe::VmInitEnd
-    )
+    matches!(probe, Probe::GcBegin | Probe::GcEnd | Probe::SafepointBegin | Probe::SafepointEnd)
 }
 
 /// Tells what the current process has done, if no record has: another record is about to be made.
@@ -94,7 +90,7 @@ pub fn before_record(process: &Process) {
         // SAFETY: the entry stays valid until the program ends.
         unsafe {
             let as_of_ns = (*jvm).last_ns;
-            tell(process, jvm, as_of_ns, NO_PROBE);
+            tell(process, jvm, as_of_ns);
         }
     }
 }
@@ -135,7 +131,7 @@ pub unsafe fn may_name(jvm: *mut Jvm) -> bool {
 /// # Safety
 /// As [`after_a_while`].
 #[inline(never)]
-unsafe fn tell(process: &Process, jvm: *const Jvm, as_of_ns: u64, probe: u32) {
+unsafe fn tell(process: &Process, jvm: *const Jvm, as_of_ns: u64) {
     let (tgid, tid) = current();
     let head = Head { kind: Kind::Worked as u32, tgid, tid, fd: -1, at_ns: now_ns() };
     emit::<Worked>(process, head, Wake::Later, |record| {
@@ -143,8 +139,6 @@ unsafe fn tell(process: &Process, jvm: *const Jvm, as_of_ns: u64, probe: u32) {
         // SAFETY: memory of the record; the caller's promise.
         unsafe {
             (*record).as_of_ns = as_of_ns;
-            (*record).probe = probe;
-            (*record).pad = 0;
             (*record).work = (*jvm).work;
         }
     });

@@ -5,7 +5,6 @@ use timeline::{Compiler, Counted, Event, What, package};
 
 use super::captured;
 
-const VM_INIT_END: u32 = Probe::VmInitEnd as u32;
 const CLASS_LOADED: u32 = Probe::ClassLoaded as u32;
 const THREAD_START: u32 = Probe::ThreadStart as u32;
 
@@ -13,9 +12,6 @@ const THREAD_START: u32 = Probe::ThreadStart as u32;
 pub fn worked(record: &Worked, mut tell: impl FnMut(Event)) {
     let (at_ns, tid) = (record.as_of_ns, record.head.tid);
     tell(Event { at_ns, tid, what: counted(&record.work) });
-    if record.probe == VM_INIT_END {
-        tell(Event { at_ns, tid, what: What::VmInitialized });
-    }
 }
 
 /// The events of a record that tells of something by name.

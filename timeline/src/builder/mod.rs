@@ -241,8 +241,6 @@ impl Builder {
             What::Memory { memory } => self.remember(at_ns, *memory),
             What::ClassLoaded { package } => self.names.loaded(at_ns, package),
             What::Compiled { compiler, package } => self.names.compiled(at_ns, package, *compiler),
-            // See `creation`.
-            What::VmInitialized => {}
             What::IoUring => self.note(at_ns, "not followed: what the process does through io_uring"),
             &What::Exited { status } => self.exited(at_ns, status),
             What::Missed { length_ns, reason } => self.missed(at_ns, *length_ns, reason.clone()),

@@ -22,7 +22,6 @@ const PROBED: Probed = Probed {
     gc: Source::None,
     safepoints: Source::Usdt,
     threads: Source::Usdt,
-    vm_init: Source::Usdt,
 };
 
 fn done(classes: u64, compiles_c1: u64, compiles_c2: u64) -> Counted {

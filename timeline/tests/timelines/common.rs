@@ -229,7 +229,6 @@ pub const PROBED: Probed = Probed {
     gc: Source::Usdt,
     safepoints: Source::Usdt,
     threads: Source::Usdt,
-    vm_init: Source::Usdt,
 };
 
 /// [`story`] of a JVM that is probed. It had loaded 450 classes and compiled 20 methods by then; 9,000 more are loaded by
@@ -250,7 +249,6 @@ pub fn counted_story() -> Vec<Event> {
         |ms, compiler, package: &str| at(ms, C2, What::Compiled { compiler, package: package.to_owned() });
     let mut events = vec![
         at(32, 0, What::Probed { probed: PROBED }),
-        at(33, MAIN, What::VmInitialized),
         counted(35, did(5)),
         counted(40, did(10)),
         counted(60, did(50)),

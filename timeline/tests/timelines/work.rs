@@ -210,13 +210,12 @@ fn the_vm_is_created_with_the_last_of_its_threads() {
     let pool = at(700, POOL, What::Connecting { socket: 1, peer: ([127, 0, 0, 1], 5432).into() });
     let connected = at(701, POOL, What::Established { socket: 1, local: ([127, 0, 0, 1], 41_000).into() });
     let last = named(35, 112, "Notification Th");
-    let first_classes = at(20, MAIN, What::VmInitialized);
     let whole = at(34, 112, What::ThreadStarted { name: "Notification Thread".to_owned() });
     let cleaner = named(40, 113, "Common-Cleaner");
     let c2 = |ms| named(ms, C2, "C2 CompilerThre");
     let thread = |ms, name: &str| Some((ms, format!("thread {name:?}")));
     for (events, expect) in [
-        (vec![first_classes.clone(), whole, last.clone()], thread(35, "Notification Thread")),
+        (vec![whole, last.clone()], thread(35, "Notification Thread")),
         (vec![last, c2(700), listening.clone()], thread(35, "Notification Th")),
         (vec![c2(31), listening.clone()], thread(31, "C2 CompilerThre")),
         // JFR starts it within the VM's creation.
@@ -232,7 +231,7 @@ fn the_vm_is_created_with_the_last_of_its_threads() {
             thread(31, "C2 CompilerThre"),
         ),
         (vec![c2(31), at(90, 100, What::Exited { status: Some(0) })], thread(31, "C2 CompilerThre")),
-        (vec![first_classes, listening], None),
+        (vec![listening], None),
     ] {
         assert_eq!(evidence(&events), expect);
     }
@@ -264,7 +263,6 @@ fn any_told() -> impl Strategy<Value = Event> {
         6 => counted,
         2 => sampled,
         1 => Just(What::Probed { probed: PROBED }),
-        1 => Just(What::VmInitialized),
         1 => "[a-z]{1,3}".prop_map(|package| What::ClassLoaded { package }),
         1 => "[a-z -]{1,30}".prop_map(|name| What::ThreadStarted { name }),
         1 => "[a-z -]{1,15}".prop_map(|name| What::ThreadNamed { name }),

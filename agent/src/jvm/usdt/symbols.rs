@@ -76,7 +76,7 @@ fn functions(group: Group) -> (&'static [Function], &'static str) {
         Group::Classes => (CLASSES, "do not tell names"),
         Group::Compiles => (COMPILES, "tell neither names nor failures: every compilation counts as done"),
         Group::Safepoints => (SAFEPOINTS, "end a safepoint a little early"),
-        Group::Gc | Group::Threads | Group::VmInit => (&[], ""),
+        Group::Gc | Group::Threads => (&[], ""),
     }
 }
 

@@ -13,13 +13,11 @@ pub enum Group {
     Gc,
     Safepoints,
     Threads,
-    VmInit,
 }
 
 impl Group {
     /// Every group.
-    pub const ALL: [Self; 6] =
-        [Self::Classes, Self::Compiles, Self::Gc, Self::Safepoints, Self::Threads, Self::VmInit];
+    pub const ALL: [Self; 5] = [Self::Classes, Self::Compiles, Self::Gc, Self::Safepoints, Self::Threads];
 
     /// Its name, and its place in what is probed.
     pub fn source(self, probed: &mut Probed) -> (&'static str, &mut Source) {
@@ -29,7 +27,6 @@ impl Group {
             Self::Gc => ("gc", &mut probed.gc),
             Self::Safepoints => ("safepoints", &mut probed.safepoints),
             Self::Threads => ("threads", &mut probed.threads),
-            Self::VmInit => ("vm_init", &mut probed.vm_init),
         }
     }
 }
@@ -58,8 +55,8 @@ impl fmt::Display for Wanted {
 }
 
 /// Their arguments are in hotspot.d and hs_private.d of hotspot/os/posix/dtrace.
-pub const WANTED: [Wanted; 9] = {
-    use Group::{Classes, Compiles, Gc, Safepoints, Threads, VmInit};
+pub const WANTED: [Wanted; 8] = {
+    use Group::{Classes, Compiles, Gc, Safepoints, Threads};
     const fn wanted(
         group: Group,
         provider: &'static str,
@@ -78,6 +75,5 @@ pub const WANTED: [Wanted; 9] = {
         wanted(Safepoints, "hs_private", "safepoint__begin", Probe::SafepointBegin, &[]),
         wanted(Safepoints, "hs_private", "safepoint__end", Probe::SafepointEnd, &[]),
         wanted(Threads, "hotspot", "thread__start", Probe::ThreadStart, &[0, 1]),
-        wanted(VmInit, "hotspot", "vm__init__end", Probe::VmInitEnd, &[]),
     ]
 };

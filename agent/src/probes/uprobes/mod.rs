@@ -38,7 +38,6 @@ const fn name(probe: Probe) -> &'static str {
         Probe::GcEnd => "jvm_gc_end",
         Probe::SafepointBegin => "jvm_safepoint_begin",
         Probe::SafepointEnd => "jvm_safepoint_end",
-        Probe::VmInitEnd => "jvm_vm_init_end",
         Probe::ThreadStart => "jvm_thread_start",
     }
 }

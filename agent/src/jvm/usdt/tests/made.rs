@@ -38,7 +38,7 @@ pub fn notes(machine: Machine) -> Vec<MadeNote> {
         Machine::Aarch64 => ("8@x2 -4@w0 8@[x19, 152] 1@w3", "1@[x21, 37]", "8@[sp, 72] -4@[x29, -12]"),
     };
     let ended = format!("{loaded} {loaded} {ended}");
-    let probes: [(&str, &str); 9] = [
+    let probes: [(&str, &str); 8] = [
         ("hotspot:class__loaded", loaded),
         ("hotspot:method__compile__begin", ""),
         ("hotspot:method__compile__end", &ended),
@@ -47,7 +47,6 @@ pub fn notes(machine: Machine) -> Vec<MadeNote> {
         ("hs_private:safepoint__begin", ""),
         ("hs_private:safepoint__end", ""),
         ("hotspot:thread__start", started),
-        ("hotspot:vm__init__end", ""),
     ];
     let note = |(at, (probe, args)): (u64, (&'static str, &str))| MadeNote {
         at: 16 * at,

@@ -17,14 +17,7 @@ fn scanned(bytes: &[u8]) -> Result<Sites, SitesError> {
 
 /// Each group has the same source.
 fn every(source: Source) -> Probed {
-    Probed {
-        classes: source,
-        compiles: source,
-        gc: source,
-        safepoints: source,
-        threads: source,
-        vm_init: source,
-    }
+    Probed { classes: source, compiles: source, gc: source, safepoints: source, threads: source }
 }
 
 /// Those that functions can stand for have them.

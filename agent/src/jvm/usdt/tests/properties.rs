@@ -83,7 +83,7 @@ fn check_sites(bytes: &[u8]) -> Result<(), TestCaseError> {
     for found in &all.sites {
         let code = &bytes[usize::try_from(found.offset).unwrap()..];
         // No function stands for these.
-        let is_noted = [Probe::GcBegin, Probe::GcEnd, Probe::ThreadStart, Probe::VmInitEnd]
+        let is_noted = [Probe::GcBegin, Probe::GcEnd, Probe::ThreadStart]
             .iter()
             .any(|probe| found.site.probe == *probe as u32);
         match bytes[0x12] {
