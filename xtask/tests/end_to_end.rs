@@ -101,6 +101,9 @@ fn assert_told_by_the_jvm(timeline: &Timeline) {
     };
     assert!(classes("APP_START") > 5_000, "{}", timeline.value["phases"]);
     assert!(classes("FIRST_REQUEST") > 0, "{}", timeline.value["phases"]);
+    let jar_bytes =
+        list(&timeline.value["phases"]).filter_map(|phase| number(&phase["jvm"]["jarBytes"])).sum::<u64>();
+    assert!(jar_bytes > 5 << 20, "its classes come out of its jar: {}", timeline.value["phases"]);
     let stages: Vec<(&str, Option<u64>)> = list(&timeline.value["stages"])
         .filter_map(|stage| Some((stage["kind"].as_str()?, number(&stage["jvm"]["classesLoaded"]))))
         .collect();

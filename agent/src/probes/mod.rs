@@ -200,15 +200,19 @@ impl Probes {
     pub fn disarm(&mut self) {
         if let Some(since) = self.hot.since.take() {
             self.hot.links.clear();
-            self.uprobes.detach();
             self.hot.total += since.elapsed();
         }
     }
 
-    /// Counts what a JVM does as it happens, from now on, as far as that can be: its `libjvm.so` is probed until the hot
-    /// tier is detached.
-    pub fn attach_jvm(&mut self, libjvm: &File) -> Attached {
-        self.uprobes.attach(&mut self.ebpf, libjvm)
+    /// Counts what a JVM does as it happens, from now on, as far as that can be: its `libjvm.so` is probed until it is
+    /// released.
+    pub fn attach_jvm(&mut self, pid: u32, libjvm: &File) -> Attached {
+        self.uprobes.attach(&mut self.ebpf, pid, libjvm)
+    }
+
+    /// Counts no more what a JVM does.
+    pub fn release_jvm(&mut self, pid: u32) {
+        self.uprobes.release(pid);
     }
 
     /// How JVMs are probed, or why they cannot be.

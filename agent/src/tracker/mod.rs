@@ -237,7 +237,7 @@ impl Tracker {
             Attached::not("no libjvm.so")
         } else {
             match jvm::libjvm(&self.config.proc, pid, libjvm) {
-                Ok(file) => self.probes.attach_jvm(&file),
+                Ok(file) => self.probes.attach_jvm(pid, &file),
                 Err(error) => Attached::not(format!("{libjvm}: {error}")),
             }
         };
@@ -320,6 +320,7 @@ impl Tracker {
                 tracing::warn!(pid, %error, "cannot be left alone");
             }
             self.maps.remove_sockets(pid);
+            self.probes.release_jvm(pid);
             if let Some(followed) = self.followed.get_mut(&pid) {
                 followed.observed(now);
             }
@@ -343,6 +344,7 @@ impl Tracker {
     fn finish(&mut self, pid: u32) -> Option<Finished> {
         self.take_work(pid);
         let followed = self.followed.remove(&pid)?;
+        self.probes.release_jvm(pid);
         self.maps.forget(pid, followed.exec_ns);
         self.maps.remove_sockets(pid);
         if !self.config.proc.exists(pid) {

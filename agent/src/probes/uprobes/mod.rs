@@ -82,7 +82,9 @@ struct Probing {
     file: FileId,
     sites: Vec<Place>,
     attached: Attached,
-    /// While the hot tier is on.
+    /// Cold JVMs that have it mapped.
+    jvms: Vec<u32>,
+    /// While there are any.
     links: Vec<Link>,
 }
 
@@ -154,18 +156,18 @@ impl Uprobes {
         }
     }
 
-    /// Probes a `libjvm.so`, if it is not.
-    pub fn attach(&mut self, ebpf: &mut Ebpf, libjvm: &File) -> Attached {
+    /// Probes the `libjvm.so` of a JVM, if it is not.
+    pub fn attach(&mut self, ebpf: &mut Ebpf, pid: u32, libjvm: &File) -> Attached {
         if let How::Not(reason) = &self.how {
             return Attached::not(reason);
         }
-        match self.try_attach(ebpf, libjvm) {
+        match self.try_attach(ebpf, pid, libjvm) {
             Ok(attached) => attached,
             Err(error) => Attached::not(error.to_string()),
         }
     }
 
-    fn try_attach(&mut self, ebpf: &mut Ebpf, libjvm: &File) -> Result<Attached, NotAttached> {
+    fn try_attach(&mut self, ebpf: &mut Ebpf, pid: u32, libjvm: &File) -> Result<Attached, NotAttached> {
         let metadata = libjvm.metadata()?;
         let file = FileId {
             device: metadata.dev(),
@@ -183,6 +185,9 @@ impl Uprobes {
                 How::Perf | How::Not(_) => perf(ebpf, libjvm.as_fd(), &probing.sites)
                     .map_err(|error| NotAttached::Perf(evidence(&error)))?,
             };
+        }
+        if !probing.jvms.contains(&pid) {
+            probing.jvms.push(pid);
         }
         Ok(probing.attached.clone())
     }
@@ -212,14 +217,21 @@ impl Uprobes {
             places.push(Place { probe: found.site.probe, offset: found.offset, cookie: number.into() });
         }
         let attached = Attached { probed, problems };
-        self.files[place] = Some(Probing { file, sites: places, attached, links: Vec::new() });
+        self.files[place] =
+            Some(Probing { file, sites: places, attached, jvms: Vec::new(), links: Vec::new() });
         Ok(place)
     }
 
-    /// Detaches everything, on a thread of its own: the kernel waits until no thread is in a probe any more.
-    pub fn detach(&mut self) {
-        let links: Vec<Link> =
-            self.files.iter_mut().flatten().flat_map(|known| std::mem::take(&mut known.links)).collect();
+    /// A JVM is not cold any more. A file that no other has mapped is left alone: links keep it, and so the file system of
+    /// its container. On a thread of its own, as the kernel waits until no thread is in a probe any more.
+    pub fn release(&mut self, pid: u32) {
+        let mut links = Vec::new();
+        for known in self.files.iter_mut().flatten() {
+            known.jvms.retain(|jvm| *jvm != pid);
+            if known.jvms.is_empty() {
+                links.append(&mut known.links);
+            }
+        }
         if links.is_empty() {
             return;
         }
