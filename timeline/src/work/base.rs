@@ -2,7 +2,7 @@
 
 use super::counters::{Counters, GC_COLLECTIONS, is_time};
 
-/// So many samples in a row that tell of more collections than probes have counted are believed: one may be read at the
+/// So many samples in a row that tell of other collections than probes have counted are believed: one may be read at the
 /// end of a collection, which the JVM counts first.
 const BELIEVED: u32 = 3;
 
@@ -10,8 +10,8 @@ const BELIEVED: u32 = 3;
 #[derive(Debug, Default)]
 pub(super) struct Base {
     base: Counters,
-    /// Samples in a row with more collections than probes have counted.
-    missed: u32,
+    /// Samples in a row with other collections than probes have counted.
+    differ: u32,
 }
 
 impl Base {
@@ -24,24 +24,24 @@ impl Base {
             let told = sampled[index].zip(counted[index]).map(|(all, since)| all.saturating_sub(since));
             if is_time(index) {
                 *base = base.or(told.filter(|_| probed));
-            } else if index == GC_COLLECTIONS
-                && probed
-                && base.zip(told).is_some_and(|(base, told)| told > base)
-            {
-                self.missed = self.missed.saturating_add(1);
-            } else {
-                if index == GC_COLLECTIONS && self.missed < BELIEVED {
-                    self.missed = 0;
+            } else if index == GC_COLLECTIONS && probed {
+                let since = sampled[index].zip(*base).map(|(all, base)| all.checked_sub(base));
+                if since.is_some_and(|since| since != counted[index]) {
+                    self.differ = self.differ.saturating_add(1);
+                } else if self.differ < BELIEVED {
+                    self.differ = 0;
                 }
+                *base = base.or(told);
+            } else {
                 *base = told.or(*base);
             }
         }
     }
 
-    /// The JVM counts collections that its probes do not tell: one collector's within another's, as a full collection that
-    /// ParallelGC appends to a young one.
-    pub fn misses_collections(&self) -> bool {
-        self.missed >= BELIEVED
+    /// The JVM counts other collections than its probes tell: within one of theirs, as a full collection that ParallelGC
+    /// appends to a young one, or less, as an operation that finds that another has collected.
+    pub fn differs_in_collections(&self) -> bool {
+        self.differ >= BELIEVED
     }
 
     pub fn of(&self, index: usize) -> Option<u64> {

@@ -177,9 +177,9 @@ impl Work {
 
     /// Whether probes count at an instant.
     fn is_counted(&self, index: usize, at_ns: u64) -> bool {
-        let misses = matches!(index, GC_COLLECTIONS | GC_NS) && self.base.misses_collections();
+        let differs = matches!(index, GC_COLLECTIONS | GC_NS) && self.base.differs_in_collections();
         let counts =
-            |(since_ns, probed)| since_ns <= at_ns && source(probed, index) != Source::None && !misses;
+            |(since_ns, probed)| since_ns <= at_ns && source(probed, index) != Source::None && !differs;
         self.probed.is_some_and(counts)
     }
 

@@ -291,13 +291,17 @@ fn collections_that_probes_do_not_tell_are_the_jvms_own_count() {
     }
     let done = work.between(0, 90 * MS).unwrap();
     assert_eq!((done.gc_collections, done.gc_ns, done.gc_source.as_str()), (Some(2), Some(1_800), "usdt"));
-    // A full collection within a young one.
-    for (at_ms, own, seen) in [(100, 4, 3), (110, 5, 4), (120, 6, 5)] {
-        take(&mut work, at_ms, own, seen);
+    // A full collection within a young one; an operation that had nothing to collect.
+    for rest in [[(100, 4, 3), (110, 5, 4), (120, 6, 5)], [(100, 4, 5), (110, 5, 6), (120, 6, 7)]] {
+        let mut work = Work::new(&Start::default());
+        work.probed(40 * MS, probed);
+        for (at_ms, own, seen) in [(50, 0, 0), (80, 2, 2)].into_iter().chain(rest) {
+            take(&mut work, at_ms, own, seen);
+        }
+        let done = work.between(0, 130 * MS).unwrap();
+        assert_eq!(
+            (done.gc_collections, done.gc_ns, done.gc_source.as_str()),
+            (Some(6), Some(6_000), "hsperfdata")
+        );
     }
-    let done = work.between(0, 130 * MS).unwrap();
-    assert_eq!(
-        (done.gc_collections, done.gc_ns, done.gc_source.as_str()),
-        (Some(6), Some(6_000), "hsperfdata")
-    );
 }
