@@ -51,6 +51,10 @@ pub fn load(object: &[u8], names: &[&str], ebpf: &Ebpf) -> Result<Vec<OwnedFd>, 
         attr.__bindgen_anon_3.insns = function.instructions.as_ptr() as u64;
         attr.__bindgen_anon_3.insn_cnt = u32::try_from(function.instructions.len()).unwrap_or(u32::MAX);
         attr.__bindgen_anon_3.license = program.license.as_ptr() as u64;
+        // For people who look with bpftool; the last byte stays zero.
+        for (to, from) in attr_name(&mut attr).iter_mut().zip(name.bytes()) {
+            *to = from.cast_signed();
+        }
         Ok(bpf(bpf_cmd::BPF_PROG_LOAD, &mut attr)?)
     };
     names.iter().map(program).collect()
@@ -74,6 +78,14 @@ pub fn attach(
     attr.link_create.__bindgen_anon_3.uprobe_multi.cnt =
         u32::try_from(offsets.len().min(cookies.len())).unwrap_or(u32::MAX);
     bpf(bpf_cmd::BPF_LINK_CREATE, &mut attr)
+}
+
+/// The place of a program's name, without its last byte.
+fn attr_name(attr: &mut bpf_attr) -> &mut [libc::c_char] {
+    // SAFETY: integers, which all are there in a zeroed attribute.
+    let name = unsafe { &mut attr.__bindgen_anon_3.prog_name };
+    let last = name.len() - 1;
+    &mut name[..last]
 }
 
 fn zeroed() -> bpf_attr {
