@@ -83,7 +83,9 @@ impl Tracker {
             };
             let view = View::of(&self.config.proc, late.pid);
             let mut followed = Followed::new(late.pid, 0, builder, self.recorder(&start), view);
-            self.probe(&mut followed, &start.jvm.libjvm);
+            let attached = self.attach(late.pid, &start.jvm.libjvm);
+            followed.probed(boot_ns(), &attached);
+            self.follow_files(late.pid);
             for fd in late.fds {
                 followed.decoder.adopt(fd);
                 followed.apply(&Event { at_ns: now, tid: late.pid, what: What::Adopted { fd } });

@@ -179,6 +179,9 @@ impl Tracker {
         }
         self.probes.arm()?;
         let hot_ns = boot_ns();
+        // Before everything that can wait: the JVM is loading its first classes.
+        let attached = self.attach(pid, libjvm.as_deref().unwrap_or_default());
+        let probed_ns = boot_ns();
         if let Some(former) = self.followed.remove(&pid) {
             self.replaced.push(Finished::of(former));
         }
@@ -192,7 +195,8 @@ impl Tracker {
         let builder = Builder::new(start.clone(), self.config.settings.clone());
         let view = View::of(&self.config.proc, pid);
         let mut followed = Followed::new(pid, exec_ns, builder, self.recorder(&start), view);
-        self.probe(&mut followed, &start.jvm.libjvm);
+        followed.probed(probed_ns, &attached);
+        self.follow_files(pid);
         for task in self.config.proc.tasks(pid) {
             // What the first thread used before exec is not the JVM's.
             let used = if task.tid == pid { exec_cpu_ns } else { 0 };
@@ -230,18 +234,19 @@ impl Tracker {
         }
     }
 
-    /// Counts from now on what a JVM does as it happens, and what it reads its classes from.
-    fn probe(&mut self, followed: &mut Followed, libjvm: &str) {
-        let pid = followed.pid;
-        let attached = if libjvm.is_empty() {
-            Attached::not("no libjvm.so")
-        } else {
-            match jvm::libjvm(&self.config.proc, pid, libjvm) {
-                Ok(file) => self.probes.attach_jvm(pid, &file),
-                Err(error) => Attached::not(format!("{libjvm}: {error}")),
-            }
-        };
-        followed.probed(boot_ns(), &attached);
+    /// Counts from now on what a JVM does as it happens.
+    fn attach(&mut self, pid: u32, libjvm: &str) -> Attached {
+        if libjvm.is_empty() {
+            return Attached::not("no libjvm.so");
+        }
+        match jvm::libjvm(&self.config.proc, pid, libjvm) {
+            Ok(file) => self.probes.attach_jvm(pid, &file),
+            Err(error) => Attached::not(format!("{libjvm}: {error}")),
+        }
+    }
+
+    /// Counts what a JVM reads out of the files that it has open to load classes from.
+    fn follow_files(&mut self, pid: u32) {
         for (fd, role) in self.config.proc.class_files(pid) {
             // A full map leaves the file unknown, as if nobody read it.
             let _ = self.maps.add_socket(pid, fd, role);
