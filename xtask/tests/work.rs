@@ -76,6 +76,13 @@ fn sum(timeline: &Timeline, field: &str) -> Option<u64> {
     phases.iter().map(|phase| number(&phase["jvm"][field])).sum()
 }
 
+/// Of the last phase: of classes, compilations, collections and safepoints.
+fn sources(timeline: &Timeline) -> Vec<&str> {
+    let last = timeline.value["phases"].as_array().and_then(|phases| phases.last());
+    let source = |field: &str| last.and_then(|phase| phase["jvm"][field].as_str()).unwrap_or_default();
+    ["classesSource", "compilesSource", "gcSource", "safepointsSource"].map(source).to_vec()
+}
+
 struct Run {
     timeline: Timeline,
     log: Log,
@@ -102,9 +109,7 @@ impl Run {
     }
 
     fn sources(&self) -> Vec<&str> {
-        let last = self.timeline.value["phases"].as_array().and_then(|phases| phases.last());
-        let source = |field: &str| last.and_then(|phase| phase["jvm"][field].as_str()).unwrap_or_default();
-        ["classesSource", "compilesSource", "gcSource", "safepointsSource"].map(source).to_vec()
+        sources(&self.timeline)
     }
 
     /// Classes, those from an archive, collections and safepoints exactly; of the compilations that the log tells at their
@@ -207,6 +212,43 @@ fn a_build_with_nothing_to_probe_is_sampled_and_says_why() -> Result<()> {
     // The last sample is taken before the JVM ends, so a little of its end may be missing.
     let classes = sum(&run.timeline, "classesLoaded").unwrap_or(0);
     assert!((run.log.classes * 9 / 10..=run.log.classes).contains(&classes), "{classes} {:?}", run.log);
+    Ok(())
+}
+
+/// As a container runtime does it: an overlay as the root, PID and mount namespaces of its own. The mounts go with it.
+const IN_A_CONTAINER: &str = r#"
+set -e
+dir=$1; source=$2; java=$3
+mount -t tmpfs tmpfs "$dir"
+mkdir "$dir/upper" "$dir/work" "$dir/root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$dir/upper,workdir=$dir/work" "$dir/root"
+mkdir -p "$dir/root/tmp" "$dir/root/program" "$dir/root/program/old"
+cp "$source" "$dir/root/program/Busy.java"
+cd "$dir/root"
+mount -t proc proc proc
+pivot_root . program/old
+umount -l /program/old
+exec "$java" /program/Busy.java
+"#;
+
+#[test]
+fn a_jvm_in_a_container_is_probed_through_its_root() -> Result<()> {
+    setup::check_machine(Purpose::Demo)?;
+    let java = jdk::choose()?.java();
+    let _turn = Turn::take()?;
+    let dir = tempfile::tempdir()?;
+    let (source, mount) = (dir.path().join("Busy.java"), dir.path().join("mount"));
+    fs::write(&source, PROGRAM)?;
+    fs::create_dir(&mount)?;
+    let mut agent = Command::new(repo::binary("jcold-agent")?);
+    agent.args(["trace", "-o", "json", "--", "unshare", "--mount", "--pid", "--fork", "bash", "-c"]);
+    let output = agent.args([IN_A_CONTAINER, "bash"]).args([&mount, &source, &java]).output()?;
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    let value: Value = serde_json::from_slice(&output.stdout).with_context(|| words.clone())?;
+    let timeline = Timeline { value };
+    assert_eq!(number(&timeline.value["jvm"]["containerPid"]), Some(1), "{}", timeline.value["jvm"]);
+    assert_eq!(sources(&timeline), ["usdt"; 4], "{}", timeline.value["facts"]);
+    assert!(sum(&timeline, "classesLoaded") > Some(1_000), "{}", timeline.value["phases"]);
     Ok(())
 }
 

@@ -85,6 +85,8 @@ impl Mount {
 #[derive(Debug)]
 pub struct Root {
     dir: OwnedFd,
+    /// Where the kernel says that it is: of a process that was only chroot'ed, paths in its maps begin with this.
+    at: PathBuf,
     mounts: Vec<Mount>,
 }
 
@@ -98,7 +100,8 @@ impl Root {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let dir = nix::fcntl::open(&of.join("root"), flags, Mode::empty())?;
         let mounts = std::fs::read_to_string(of.join("mountinfo")).unwrap_or_default();
-        Ok(Self { dir, mounts: mounts.lines().filter_map(Mount::parse).collect() })
+        let at = std::fs::read_link(of.join("root")).unwrap_or_default();
+        Ok(Self { dir, at, mounts: mounts.lines().filter_map(Mount::parse).collect() })
     }
 
     /// Its mounts.
@@ -161,6 +164,10 @@ impl Root {
     }
 
     fn handle(&self, path: &Path, extra: OFlag) -> Result<OwnedFd, NotOpened> {
+        let path = &match path.strip_prefix(&self.at) {
+            Ok(inside) if self.at.parent().is_some() => Path::new("/").join(inside),
+            _ => path.to_owned(),
+        };
         let mount = self.mounts.iter().rev().filter(|mount| path.starts_with(&mount.at));
         // Of several at one place the last is on top.
         let mount = mount.max_by_key(|mount| mount.at.as_os_str().len());
@@ -236,6 +243,20 @@ mod tests {
         check("/tmp/sparse", Err(NotOpened::TooLarge { bytes: 4 << 30, most: 8 }));
         check("/tmp/none", Err(NotOpened::Refused(Errno::ENOENT)));
         assert_eq!(Root::open(&Proc::new(root), 8).unwrap_err(), Errno::ENOENT);
+    }
+
+    #[test]
+    fn paths_of_a_process_that_was_only_chrooted_begin_with_its_root() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("image");
+        fs::create_dir_all(root.join("tmp")).unwrap();
+        fs::create_dir(dir.path().join("7")).unwrap();
+        symlink(&root, dir.path().join("7/root")).unwrap();
+        fs::write(root.join("tmp/good"), "12345678").unwrap();
+        let opened = Root::open(&Proc::new(dir.path()), 7).unwrap();
+        for path in [root.join("tmp/good"), PathBuf::from("/tmp/good")] {
+            assert_eq!(opened.text(&path, 8).as_deref(), Ok("12345678"), "{}", path.display());
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Operands of aarch64.
 
-use super::{Operand, Refused, number};
+use super::{Operand, Refused, address, number};
 
 /// Offsets in `struct user_pt_regs` (arch/arm64/include/uapi/asm/ptrace.h), with which `struct pt_regs` begins: `regs[31]`,
 /// then the stack pointer.
@@ -45,29 +45,21 @@ fn memory_of(inside: &str) -> Result<Operand, Refused> {
     let mut parts = inside.split(',').map(str::trim);
     let base = match parts.next().unwrap_or_default() {
         "sp" => STACK,
-        base => whole(base)?,
+        base => address(register(base)?)?,
     };
     let memory = |index, shift, displacement| Ok(Operand::Memory { base, index, shift, displacement });
     match (parts.next(), parts.next(), parts.next()) {
         (None, ..) => memory(None, 0, 0),
         (Some(second), None, None) => match constant(second) {
             Some(displacement) => memory(None, 0, displacement),
-            None => memory(Some(whole(second)?), 0, 0),
+            None => memory(Some(address(register(second)?)?), 0, 0),
         },
         (Some(index), Some(shifted), None) => {
             let by = shifted.strip_prefix("lsl").and_then(|by| constant(by.trim()));
             let by = by.and_then(|by| u8::try_from(by).ok()).filter(|by| *by <= MOST_SHIFT);
-            memory(Some(whole(index)?), by.ok_or("an index that is extended")?, 0)
+            memory(Some(address(register(index)?)?), by.ok_or("an index that is extended")?, 0)
         }
         _ => Err("not understood"),
-    }
-}
-
-/// A register that makes an address.
-fn whole(text: &str) -> Result<u16, Refused> {
-    match register(text)? {
-        (offset, 8) => Ok(offset),
-        _ => Err("an address of fewer than 64 bits"),
     }
 }
 

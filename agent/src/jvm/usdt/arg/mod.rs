@@ -89,6 +89,11 @@ pub fn parse(machine: Machine, spec: &str) -> Result<Arg, Refused> {
     })
 }
 
+/// The offset of a register that makes an address, of which all bytes are meant.
+fn address((offset, bytes): (u16, u8)) -> Result<u16, Refused> {
+    if bytes == 8 { Ok(offset) } else { Err("an address of fewer than 64 bits") }
+}
+
 /// A constant as a variable of that size has it.
 fn cut(value: i64, size: u8, signed: bool) -> i64 {
     let unused = 64 - 8 * u32::from(size);

@@ -1,6 +1,6 @@
 //! Operands of x86-64 in AT&T's syntax.
 
-use super::{Operand, Refused, number};
+use super::{Operand, Refused, address, number};
 
 /// Names by width, and the offset in `struct pt_regs` (arch/x86/include/uapi/asm/ptrace.h, also the `user_regs_struct` of
 /// tracers). `%ah` and its like are no first byte of a register, and not here.
@@ -48,8 +48,9 @@ fn register(text: &str) -> Result<(u16, u8), Refused> {
 /// `displacement(base, index, scale)`.
 fn memory_of(displacement: &str, inside: &str) -> Result<Operand, Refused> {
     let mut parts = inside.split(',').map(str::trim);
-    let base = whole(parts.next().unwrap_or_default())?;
-    let index = parts.next().map(whole).transpose()?;
+    let mut part = || parts.next().map(|part| address(register(part)?)).transpose();
+    let base = part()?.ok_or("no address")?;
+    let index = part()?;
     let shift = match parts.next() {
         None | Some("1") => 0,
         Some("2") => 1,
@@ -65,14 +66,6 @@ fn memory_of(displacement: &str, inside: &str) -> Result<Operand, Refused> {
         displacement => number(displacement).ok_or("relative to a symbol")?,
     };
     Ok(Operand::Memory { base, index, shift, displacement })
-}
-
-/// A register that makes an address.
-fn whole(text: &str) -> Result<u16, Refused> {
-    match register(text)? {
-        (offset, 8) => Ok(offset),
-        _ => Err("an address of fewer than 64 bits"),
-    }
 }
 
 #[cfg(test)]
