@@ -178,9 +178,9 @@ fn tracefs(root: &Path) -> Outcome {
         .iter()
         .find(|dir| root.join(dir).join("events").is_dir());
     Outcome::Good(match mounted {
-        Some(dir) => format!("/{dir}; not needed: every probe is a BTF tracepoint"),
+        Some(dir) => format!("/{dir}; not needed: every hook in the kernel is a BTF tracepoint"),
         None => {
-            "not mounted; not needed: every probe is a BTF tracepoint (`mount -t tracefs tracefs /sys/kernel/tracing` would)"
+            "not mounted; not needed: every hook in the kernel is a BTF tracepoint (`mount -t tracefs tracefs /sys/kernel/tracing` would)"
                 .to_owned()
         }
     })

@@ -26,12 +26,6 @@ pub fn sched_switch(ctx: BtfTracePointContext) -> i32 {
     // SAFETY: a task_struct, of the thread that has run until now.
     unsafe {
         let cpu_ns = field::<u64>(prev, offset!(task_cpu)).wrapping_sub(thread.cpu_base_ns);
-        if thread.arrived_ns < thread.left_ns {
-            // A kernel that was changed for its host may switch from its idle loop without a word (seen of a 6.18 in a
-            // microVM). What the thread has used since, it has used until now.
-            let ran_ns = cpu_ns.wrapping_sub(thread.account.cpu_ns).min(now - thread.left_ns);
-            thread.arrived_ns = now - ran_ns;
-        }
         account::settle(thread, prev);
         thread.account.cpu_ns = cpu_ns;
         let preempted = ctx.arg::<u64>(0) & 1 != 0;

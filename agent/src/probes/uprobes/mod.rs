@@ -116,8 +116,10 @@ impl Attached {
 enum NotAttached {
     #[error(transparent)]
     Sites(#[from] usdt::SitesError),
-    #[error("no site that is known")]
-    Nowhere,
+    #[error("there is nothing to probe")]
+    Nowhere(Vec<String>),
+    #[error("it has {0} sites, more than the {PER_FILE} that there is room for")]
+    TooMany(usize),
     #[error("{FILES} other files are probed already")]
     Full,
     #[error("the table of sites: {0}")]
@@ -163,6 +165,7 @@ impl Uprobes {
         }
         match self.try_attach(ebpf, pid, libjvm) {
             Ok(attached) => attached,
+            Err(NotAttached::Nowhere(problems)) => Attached { probed: Probed::default(), problems },
             Err(error) => Attached::not(error.to_string()),
         }
     }
@@ -198,13 +201,16 @@ impl Uprobes {
 
     /// Reads what a file offers and takes a place in the table for it.
     fn find_sites(&mut self, libjvm: &File, file: FileId) -> Result<usize, NotAttached> {
-        let usdt::Sites { mut sites, probed, problems } = usdt::sites(libjvm)?;
-        sites.truncate(PER_FILE);
+        let usdt::Sites { sites, probed, problems } = usdt::sites(libjvm)?;
         if sites.is_empty() {
-            return Err(NotAttached::Nowhere);
+            return Err(NotAttached::Nowhere(problems));
         }
-        let free =
-            self.files.iter().position(|known| known.as_ref().is_none_or(|known| known.links.is_empty()));
+        if sites.len() > PER_FILE {
+            // Some of them would be a wrong count.
+            return Err(NotAttached::TooMany(sites.len()));
+        }
+        let unused = |known: &Option<Probing>| known.as_ref().is_none_or(|known| known.links.is_empty());
+        let free = self.files.iter().position(Option::is_none).or_else(|| self.files.iter().position(unused));
         let place = free.ok_or(NotAttached::Full)?;
         // Threads may still be in the probes of the file that was here.
         if let Some(leaving) = self.leaving.take() {
@@ -236,12 +242,14 @@ impl Uprobes {
             return;
         }
         let before = self.leaving.take();
-        self.leaving = Some(std::thread::spawn(move || {
+        let leave = move || {
             drop(links);
             if let Some(before) = before {
                 let _ = before.join();
             }
-        }));
+        };
+        // Without a thread they are dropped here and now.
+        self.leaving = std::thread::Builder::new().name("detach".to_owned()).spawn(leave).ok();
     }
 }
 
