@@ -17,10 +17,6 @@ pub(super) const SAFEPOINT_NS: usize = 8;
 pub(super) const THREADS_STARTED: usize = 9;
 pub(super) const COUNTERS: usize = 10;
 
-/// Whether the time in collections is what probes count, from a collection's begin to its end; else it is what the
-/// collectors themselves count as their pauses, in hsperfdata.
-const GC_NS_BY_PROBES: bool = true;
-
 /// Counters by their index.
 pub(super) type Counters = [Option<u64>; COUNTERS];
 
@@ -49,7 +45,7 @@ pub(super) fn of_counted(counted: &Counted) -> Counters {
         Some(counted.compiles_c1.saturating_add(counted.compiles_c2)),
         Some(counted.compile_c1_ns.saturating_add(counted.compile_c2_ns)),
         Some(counted.collections),
-        GC_NS_BY_PROBES.then_some(counted.gc_ns),
+        Some(counted.gc_ns),
         Some(counted.safepoints),
         Some(counted.safepoint_ns),
         Some(counted.threads),
@@ -61,8 +57,7 @@ pub(super) fn source(probed: Probed, index: usize) -> Source {
     match index {
         CLASSES_LOADED | CLASSES_SHARED => probed.classes,
         COMPILES | COMPILE_NS => probed.compiles,
-        GC_COLLECTIONS => probed.gc,
-        GC_NS if GC_NS_BY_PROBES => probed.gc,
+        GC_COLLECTIONS | GC_NS => probed.gc,
         SAFEPOINTS | SAFEPOINT_NS => probed.safepoints,
         THREADS_STARTED => probed.threads,
         _ => Source::None,

@@ -13,7 +13,7 @@ mod counters;
 mod samples;
 mod steps;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use proto::v1;
 
@@ -217,6 +217,15 @@ impl Work {
         let most = self.base(index).and_then(|base| Some(base.saturating_add(counted?)));
         Some(most.map_or(sampled, |most| most.min(sampled)))
     }
+}
+
+/// Leaves every other one of the first half of `most`.
+fn thin_older<T>(points: &mut VecDeque<T>, most: usize) {
+    let mut index = 0;
+    points.retain(|_| {
+        index += 1;
+        index > most / 2 || index % 2 == 1
+    });
 }
 
 #[cfg(test)]

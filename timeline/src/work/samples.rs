@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::counters::{COUNTERS, Counters};
+use super::{
+    counters::{COUNTERS, Counters},
+    thin_older,
+};
 
 /// Samples that are kept; of more, every other one of the older half goes.
 const POINTS_MAX: usize = 4096;
@@ -44,11 +47,7 @@ impl Samples {
         }
         self.points.push_back(Point { at_ns, counters });
         if self.points.len() > POINTS_MAX {
-            let mut index = 0;
-            self.points.retain(|_| {
-                index += 1;
-                index > POINTS_MAX / 2 || index % 2 == 1
-            });
+            thin_older(&mut self.points, POINTS_MAX);
         }
     }
 

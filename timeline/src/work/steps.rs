@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::thin_older;
 use crate::counted::Counted;
 
 /// Steps that are kept.
@@ -78,11 +79,7 @@ impl Steps {
                 || next.get(index - 1).is_none_or(|next| *next != step.at_ns.div_ceil(SLICE_NS))
         });
         if self.steps.len() > STEPS_MAX / 4 * 3 {
-            let mut index = 0;
-            self.steps.retain(|_| {
-                index += 1;
-                index > STEPS_MAX / 2 || index % 2 == 1
-            });
+            thin_older(&mut self.steps, STEPS_MAX);
         }
     }
 }
