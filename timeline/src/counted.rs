@@ -61,7 +61,7 @@ macro_rules! counted {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
         pub struct Counted {
-            $($(#[$doc])* #[serde(skip_serializing_if = "is_zero")] pub $field: u64,)+
+            $($(#[$doc])* #[serde(skip_serializing_if = "crate::event::is_zero")] pub $field: u64,)+
         }
 
         impl Counted {
@@ -106,9 +106,4 @@ counted! {
     modules_reads,
     /// Bytes that they read.
     modules_bytes,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-fn is_zero(value: &u64) -> bool {
-    *value == 0
 }

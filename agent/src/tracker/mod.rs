@@ -12,7 +12,7 @@ use std::{
 
 use aya::maps::{MapData, RingBuf};
 use proto::v1;
-use timeline::{Builder, Counts, Event, Settings, Start, StartJvm, What};
+use timeline::{Builder, Counted, Counts, Event, Settings, Start, StartJvm, What};
 
 pub use self::late::Late;
 use self::{followed::Followed, threads::add_thread, view::View};
@@ -268,19 +268,18 @@ impl Tracker {
         let now = boot_ns();
         let maps = &self.maps;
         for (&pid, followed) in self.followed.iter_mut().filter(|(_, followed)| followed.is_cold()) {
-            followed.sample(now, || maps.work(pid).as_ref().map(work::of));
+            followed.sample(now, || counted(maps, pid));
         }
     }
 
     /// Takes what a JVM did by now, as far as it is known.
     fn take_work(&mut self, pid: u32) {
         let (now, maps) = (boot_ns(), &self.maps);
-        let counted = || maps.work(pid).as_ref().map(work::of);
         if let Some(followed) = self.followed.get_mut(&pid).filter(|followed| !followed.is_observed()) {
-            if let Some(counted) = counted() {
+            if let Some(counted) = counted(maps, pid) {
                 followed.worked(now, counted);
             }
-            followed.sample(now, counted);
+            followed.sample(now, || counted(maps, pid));
         }
     }
 
@@ -414,4 +413,9 @@ impl Tracker {
             map_entries: self.usage,
         }
     }
+}
+
+/// What a JVM did by now, as far as it is counted.
+fn counted(maps: &Maps, pid: u32) -> Option<Counted> {
+    maps.work(pid).as_ref().map(work::of)
 }

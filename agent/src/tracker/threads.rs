@@ -2,13 +2,8 @@
 
 use agent_ebpf::{ACCOUNT_SPAN_NS, Account, Cause, Thread};
 
-use super::Tracker;
-use crate::{
-    clock::boot_ns,
-    events::{account, work},
-    identity::Task,
-    probes::Maps,
-};
+use super::{Tracker, counted};
+use crate::{clock::boot_ns, events::account, identity::Task, probes::Maps};
 
 /// A thread that left its CPU is idle after so long: it would have told its account when it left again.
 const IDLE_NS: u64 = 20 * ACCOUNT_SPAN_NS;
@@ -19,8 +14,8 @@ impl Tracker {
     pub fn tell_idle(&mut self) {
         let now = boot_ns();
         for (&pid, followed) in self.followed.iter_mut().filter(|(_, followed)| followed.is_cold()) {
-            if let Some(work) = self.maps.work(pid) {
-                followed.worked(now, work::of(&work));
+            if let Some(counted) = counted(&self.maps, pid) {
+                followed.worked(now, counted);
             }
             for tid in self.config.proc.tids(pid) {
                 let Some(thread) = self.maps.thread(tid).filter(|thread| thread.tgid == pid) else {
