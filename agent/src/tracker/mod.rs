@@ -179,9 +179,6 @@ impl Tracker {
         }
         self.probes.arm()?;
         let hot_ns = boot_ns();
-        // Before everything that can wait: the JVM is loading its first classes.
-        let attached = self.attach(pid, libjvm.as_deref().unwrap_or_default());
-        let probed_ns = boot_ns();
         if let Some(former) = self.followed.remove(&pid) {
             self.replaced.push(Finished::of(former));
         }
@@ -195,7 +192,9 @@ impl Tracker {
         let builder = Builder::new(start.clone(), self.config.settings.clone());
         let view = View::of(&self.config.proc, pid);
         let mut followed = Followed::new(pid, exec_ns, builder, self.recorder(&start), view);
-        followed.probed(probed_ns, &attached);
+        // After what a process that ends soon must be asked for: the first attachment takes milliseconds.
+        let attached = self.attach(pid, &start.jvm.libjvm);
+        followed.probed(boot_ns(), &attached);
         self.follow_files(pid);
         for task in self.config.proc.tasks(pid) {
             // What the first thread used before exec is not the JVM's.
